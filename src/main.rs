@@ -1,0 +1,3 @@
+//! The program `fia`.
+
+fn main() {}
