@@ -226,6 +226,9 @@ pub struct PhaseEnd {
     /// Why it did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Of a check in a repair: SHA-256 over path and content of all that the run had changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree_sha256: Option<String>,
 }
 
 /// How a phase ended.
@@ -759,6 +762,8 @@ pub struct PhaseReused {
 pub struct StepSkipped {
     /// The step.
     pub step: StepName,
+    /// Its position in the workflow, from 0.
+    pub index: usize,
     /// Its condition, which did not hold.
     pub when: String,
 }

@@ -10,7 +10,10 @@
 //! `envelope`, `plan`), then what the user wrote (`config`, `workflow`), then `event` and `ids`.
 
 pub mod engine;
+pub mod envelope;
 pub mod event;
 pub mod ids;
 pub mod plan;
 pub mod process;
+pub mod session;
+pub mod state;

@@ -3,6 +3,8 @@
 //! The plan is frozen at the start of a run and stands whole in its first record. Limits of `stop:` are
 //! apart, as a resume reads them anew.
 
+pub mod when;
+
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -27,6 +27,8 @@ pub enum Step {
     Skip {
         /// The step.
         step: StepName,
+        /// Its position in the workflow, from 0.
+        index: usize,
         /// Its condition.
         when: String,
     },
@@ -44,7 +46,7 @@ pub enum Step {
 pub struct Order {
     /// Name of the phase: `NN_step`.
     pub phase: PhaseName,
-    /// The step of the workflow, by its own name.
+    /// The step of the workflow, by its own name; rounds of a repair all have the repair's.
     pub step: StepName,
     /// Position of that step in the workflow, from 0; an inner step of `parallel` has that of its block.
     pub index: usize,
@@ -87,6 +89,13 @@ pub enum Work {
         /// How long to wait for it without a terminal.
         wait: ApprovalWait,
     },
+}
+
+impl Order {
+    /// The phase's own part of its name, without the number: `build`, `test_1`, `fix_1`.
+    pub fn label(&self) -> &str {
+        self.phase.as_str().split_once('_').map_or(self.phase.as_str(), |(_, label)| label)
+    }
 }
 
 impl Work {

@@ -1,0 +1,332 @@
+//! How each fact changes the state.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::transition::{Impossible, Needs, needs};
+use super::{Origin, PhaseState, Progress, RunState, Stage, StagedDelivery, StepState, StepStatus};
+use crate::event::{
+    AgentEnd, Event, Order, PathChange, PhaseEnd, PhaseStart, PhaseStatus, Record, RunEnd, RunStart, StepSkipped,
+    TurnStatus, Verdict, Work,
+};
+use crate::ids::{PhaseName, StepName};
+
+impl RunState {
+    /// Where the run is.
+    pub fn stage(&self) -> Stage {
+        if self.run.is_none() {
+            Stage::Blank
+        } else if self.ended {
+            Stage::Ended
+        } else if self.open_phases().next().is_some() {
+            Stage::InPhase
+        } else {
+            Stage::Between
+        }
+    }
+
+    /// Takes one fact into the state.
+    ///
+    /// # Errors
+    ///
+    /// When the fact cannot follow what is recorded; the state is then unchanged.
+    pub fn apply(&mut self, record: &Record) -> Result<(), Impossible> {
+        self.check(record)?;
+        self.agents.apply(record.ts, &record.event);
+        let phase = record.phase.as_ref();
+        match &record.event {
+            Event::RunStart(start) => self.run_started(record, start),
+            Event::RunEnd(end) => self.run_ended(end),
+            Event::PhaseStart(start) => self.phase_started(record, start),
+            Event::PhaseEnd(end) => self.phase_ended(phase, end),
+            Event::AgentStart(start) => self.in_phase(phase, |open| open.legs = open.legs.max(start.leg)),
+            Event::AgentEnd(end) => self.turn_ended(phase, end),
+            Event::Envelope(taken) => self.in_phase(phase, |open| open.envelope = Some(taken.envelope.clone())),
+            Event::Check(check) => {
+                self.in_phase(phase, |open| open.checks.push((check.check.clone(), check.passed, check.log.clone())));
+            }
+            Event::EngineError(error) => {
+                self.deaths.insert((error.engine, error.model.clone(), error.kind), error.count);
+                self.in_phase(phase, |open| {
+                    open.death_marker = true;
+                    open.transient_deaths = if error.transient { open.transient_deaths + 1 } else { 0 };
+                });
+            }
+            Event::EngineRelay(relay) => {
+                self.relayed.insert(relay.agent.clone(), relay.choice);
+                self.in_phase(phase, |open| open.transient_deaths = 0);
+            }
+            Event::SessionRotation(rotation) if rotation.reason == crate::event::RotationReason::Overflow => {
+                self.in_phase(phase, |open| open.overflowed = true);
+            }
+            Event::Waiting(_) => self.in_phase(phase, |open| open.waits += 1),
+            Event::Verdict(verdict) => self.verdict_given(verdict),
+            Event::Message(delivery) => self.in_phase(phase, |open| open.staged.push(delivery.clone())),
+            Event::PhaseReused(reused) => self.reused(&reused.step),
+            Event::StepSkipped(skipped) => self.skipped(skipped),
+            Event::TreeChanged(changed) => self.tree_changed(phase, &changed.changes),
+            Event::PermissionRetry(retry) => {
+                self.rescues = self.rescues.max(retry.rescue);
+                self.in_phase(phase, |open| open.permission_retried = true);
+            }
+            Event::ExternalChange(change) => self.rescues = self.rescues.max(change.rescue.unwrap_or(0)),
+            Event::Committed(committed) => self.commits.extend(committed.commit.clone()),
+            Event::BudgetWarning(warning) => {
+                self.warned.insert((warning.limit.clone(), warning.percent));
+            }
+            Event::ApiKeyBilling(billing) => {
+                self.billing_named.insert(billing.engine);
+            }
+            Event::Session(_)
+            | Event::Context(_)
+            | Event::ToolCall(_)
+            | Event::GatePass(_)
+            | Event::GateFail(_)
+            | Event::EngineRetry(_)
+            | Event::EngineFallback(_)
+            | Event::EngineContinuation(_)
+            | Event::CacheBreak(_)
+            | Event::Approval(_)
+            | Event::Error(_)
+            | Event::SessionRotation(_)
+            | Event::SessionRetired(_)
+            | Event::RotationStoodDown(_)
+            | Event::UsageUnknown(_)
+            | Event::Compacted(_)
+            | Event::BoundedContinuation(_)
+            | Event::PrefixChanged(_)
+            | Event::ContextPruned(_)
+            | Event::SessionEvicted(_) => {}
+        }
+        Ok(())
+    }
+
+    fn check(&self, record: &Record) -> Result<(), Impossible> {
+        let (stage, event) = (self.stage(), record.event.kind());
+        let need = needs(&record.event);
+        if !need.met_in(stage) {
+            return Err(Impossible::Stage { event, stage });
+        }
+        let named = record.phase.as_ref();
+        let open =
+            named.is_some_and(|name| self.phases.get(name).is_some_and(|phase| phase.progress == Progress::Open));
+        let fits = match need {
+            Needs::Phase => open,
+            Needs::Turn => open || stage == Stage::Ended,
+            Needs::Begin => named.is_some() && !open,
+            Needs::Nothing | Needs::Stretch | Needs::Run => true,
+        };
+        let phase = named.map(PhaseName::to_string).unwrap_or_default();
+        if fits { Ok(()) } else { Err(Impossible::Phase { event, phase }) }
+    }
+
+    /// Changes the named phase; facts outside any phase change none.
+    fn in_phase(&mut self, phase: Option<&PhaseName>, change: impl FnOnce(&mut PhaseState)) {
+        if let Some(open) = phase.and_then(|name| self.phases.get_mut(name)) {
+            change(open);
+        }
+    }
+
+    fn run_started(&mut self, record: &Record, start: &RunStart) {
+        self.run = Some(record.run.clone());
+        if self.origin.is_none() {
+            self.origin = Some(Origin {
+                workflow: start.workflow.clone(),
+                prompt: start.prompt.clone(),
+                plan_digest: start.plan_digest.clone(),
+                plan: start.plan.clone().unwrap_or(Value::Null),
+                base: start.base.clone(),
+                worktree: start.worktree,
+                started: record.ts,
+            });
+        }
+        if start.resumed && self.ended && self.last_end.as_ref().is_some_and(|end| end.outcome.is_judged()) {
+            self.recovery.resumes += 1;
+        }
+        self.stretches += 1;
+        self.stop = start.stop.clone();
+        self.stretch_started = Some(record.ts);
+        self.ended = false;
+        self.ending = None;
+        for phase in self.phases.values_mut().filter(|phase| phase.progress == Progress::Open) {
+            phase.progress = Progress::Interrupted;
+        }
+        self.reopen_steps();
+    }
+
+    /// A new stretch goes through the workflow again: what an agent or a commit finished can be taken over.
+    fn reopen_steps(&mut self) {
+        let redo: BTreeSet<&PhaseName> = self.verdict.iter().flat_map(|(verdict, _)| verdict.redo.iter()).collect();
+        let stale_from =
+            self.phases.iter().filter(|(name, _)| redo.contains(name)).map(|(_, phase)| phase.order.index).min();
+        for step in self.steps.values_mut() {
+            let last = step.phase.as_ref().and_then(|name| self.phases.get(name));
+            let finished = last.is_some_and(|phase| {
+                let repeats =
+                    matches!(phase.order.work, Work::Check { .. } | Work::Approve { .. }) || phase.order.round > 0;
+                phase.progress == Progress::Ended(PhaseStatus::Success) && !repeats
+            });
+            let stale = stale_from.is_some_and(|index| step.index >= index);
+            step.status = if finished && !stale { StepStatus::Reusable } else { StepStatus::Pending };
+            if stale && step.rounds > 0 {
+                step.rounds_before = step.rounds.saturating_sub(1);
+            }
+        }
+    }
+
+    fn run_ended(&mut self, end: &RunEnd) {
+        self.spend.earlier_ms += end.elapsed_ms;
+        self.last_end = Some(end.clone());
+        self.ended = true;
+        for phase in self.phases.values_mut().filter(|phase| phase.progress == Progress::Open) {
+            phase.progress = Progress::Interrupted;
+        }
+    }
+
+    fn phase_started(&mut self, record: &Record, start: &PhaseStart) {
+        let Some(name) = record.phase.clone() else { return };
+        let order = &start.order;
+        let fresh = PhaseState {
+            order: order.clone(),
+            attempts: start.attempt,
+            started: record.ts,
+            legs: 0,
+            progress: Progress::Open,
+            envelope: None,
+            checks: Vec::new(),
+            tree_sha256: None,
+            usage: crate::event::Usage::default(),
+            transient_deaths: 0,
+            death_marker: false,
+            overflowed: false,
+            waits: 0,
+            changes: Vec::new(),
+            permission_retried: false,
+            staged: Vec::new(),
+        };
+        match self.phases.get_mut(&name) {
+            // Legs, spend, changes and deaths of an earlier attempt are still the phase's own.
+            Some(known) => {
+                known.attempts = start.attempt;
+                known.started = record.ts;
+                known.progress = Progress::Open;
+                known.envelope = None;
+                known.checks.clear();
+                known.transient_deaths = 0;
+                known.waits = 0;
+                known.permission_retried = false;
+                known.staged.clear();
+            }
+            None => {
+                self.phases.insert(name.clone(), fresh);
+            }
+        }
+        self.step_begun(name, order);
+    }
+
+    fn step_begun(&mut self, phase: PhaseName, order: &Order) {
+        let step = self.steps.entry(order.step.clone()).or_insert(StepState::untouched(order.index));
+        step.status = StepStatus::Pending;
+        step.phase = Some(phase);
+        if matches!(order.work, Work::Check { .. }) {
+            step.rounds = order.round;
+        }
+        // Work done anew makes what later steps had finished stale.
+        if matches!(order.work, Work::Agent { .. }) {
+            for later in self.steps.values_mut().filter(|later| later.index > order.index) {
+                if later.status == StepStatus::Reusable {
+                    later.status = StepStatus::Pending;
+                }
+            }
+        }
+    }
+
+    fn phase_ended(&mut self, phase: Option<&PhaseName>, end: &PhaseEnd) {
+        let Some(name) = phase else { return };
+        let Some(open) = self.phases.get_mut(name) else { return };
+        open.progress = Progress::Ended(end.status);
+        open.tree_sha256.clone_from(&end.tree_sha256);
+        let order = open.order.clone();
+        let approved = open.envelope.as_ref().and_then(|envelope| envelope.get("approved")).and_then(Value::as_bool);
+        let staged = std::mem::take(&mut open.staged);
+        if end.status == PhaseStatus::Success {
+            open.death_marker = false;
+            for delivery in staged {
+                let session = self.agents.entry(&delivery.agent).and_then(|entry| entry.session_id.clone());
+                self.deliveries.push(StagedDelivery { agent: delivery.agent.clone(), delivery, session });
+            }
+        }
+        if let Some(outcome) = end.outcome
+            && self.ending.is_none()
+        {
+            self.ending = Some((outcome, end.reason.clone().unwrap_or_default()));
+        }
+        self.step_ended(&order, end.status, approved);
+    }
+
+    fn step_ended(&mut self, order: &Order, status: PhaseStatus, approved: Option<bool>) {
+        let Some(step) = self.steps.get_mut(&order.step) else { return };
+        let repairing = order.round > 0;
+        step.status = match (&order.work, status) {
+            // A repair goes on after a red test and after each fix.
+            (Work::Agent { .. }, PhaseStatus::Success) if repairing => StepStatus::Pending,
+            (Work::Check { .. }, PhaseStatus::Red) if repairing => StepStatus::Pending,
+            (Work::Check { .. }, PhaseStatus::Red) => StepStatus::Done { passed: false },
+            (Work::Agent { .. }, PhaseStatus::Success) => StepStatus::Done { passed: approved.unwrap_or(true) },
+            (Work::Check { .. } | Work::Commit | Work::Approve { .. }, PhaseStatus::Success) => {
+                StepStatus::Done { passed: true }
+            }
+            (Work::Agent { .. } | Work::Commit | Work::Approve { .. }, PhaseStatus::Red)
+            | (_, PhaseStatus::Failed | PhaseStatus::Stopped) => StepStatus::Pending,
+        };
+    }
+
+    fn turn_ended(&mut self, phase: Option<&PhaseName>, end: &AgentEnd) {
+        self.spend.turns += 1;
+        match end.usage {
+            Some(usage) => self.spend.usage += usage,
+            None => self.spend.unknown_usage += 1,
+        }
+        match end.cost_usd {
+            Some(cost) => self.spend.cost_usd += cost,
+            None => self.spend.unknown_cost += 1,
+        }
+        self.in_phase(phase, |open| {
+            open.usage += end.usage.unwrap_or_default();
+            if end.ended == TurnStatus::Completed {
+                open.transient_deaths = 0;
+            }
+        });
+    }
+
+    fn verdict_given(&mut self, verdict: &Verdict) {
+        self.recovery.verdicts += 1;
+        self.verdict = Some((verdict.clone(), BTreeSet::new()));
+        // A verdict asks for more work, so the repairs before it do not count against the cap.
+        for step in self.steps.values_mut() {
+            step.rounds_before = step.rounds.saturating_sub(1);
+        }
+    }
+
+    fn reused(&mut self, step: &StepName) {
+        let passed = self.envelope(step).and_then(|envelope| envelope.get("approved")).and_then(Value::as_bool);
+        if let Some(step) = self.steps.get_mut(step) {
+            step.status = StepStatus::Done { passed: passed.unwrap_or(true) };
+        }
+    }
+
+    fn skipped(&mut self, skipped: &StepSkipped) {
+        let step = self.steps.entry(skipped.step.clone()).or_insert(StepState::untouched(skipped.index));
+        step.status = StepStatus::Skipped;
+    }
+
+    fn tree_changed(&mut self, phase: Option<&PhaseName>, changes: &[PathChange]) {
+        for change in changes {
+            let first = self.changed.entry(change.path.clone()).or_insert_with(|| (change.before.clone(), None));
+            first.1.clone_from(&change.after);
+        }
+        self.changed.retain(|_, (before, after)| before != after);
+        self.in_phase(phase, |open| open.changes.extend(changes.iter().cloned()));
+    }
+}
