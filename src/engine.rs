@@ -4,6 +4,8 @@
 //! nothing, prints nothing and reads no clock, and so is tested by feeding it recorded files. What a
 //! vendor's CLI does oddly stays in that engine's folder.
 
+pub mod scripted;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

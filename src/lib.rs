@@ -15,5 +15,6 @@ pub mod event;
 pub mod ids;
 pub mod plan;
 pub mod process;
+pub mod rehearsal;
 pub mod session;
 pub mod state;
