@@ -7,10 +7,15 @@
 //!
 //! Use goes down the list only: `cli`, then `run`, then the edges (`engine`, `process`, `store`, `tree`,
 //! `gateway`, `view`), then the pure core (`simulate`, `state`, `session`, `channel`, `prune`, `economy`,
-//! `envelope`, `plan`), then what the user wrote (`config`, `workflow`), then `event` and `ids`.
+//! `envelope`, `plan`), then what the user wrote (`config`, `workflow`), then `event` and `ids`, then what
+//! `process` and `store` share (`host`, `lines`, `fault`).
 
 pub mod engine;
 pub mod event;
+mod fault;
+pub mod host;
 pub mod ids;
+pub mod lines;
 pub mod plan;
 pub mod process;
+pub mod store;
