@@ -1,9 +1,28 @@
-//! Child processes that fia owns whole: each leads its own group, and no member of it outlives its `Child`.
+//! Child processes that fia owns whole: each leads its own group, and no member of it outlives its [`Child`].
+//!
+//! The output of a child is read by whoever asks for its next line, straight from the pipe into the
+//! buffer that the lines are cut from: there is no channel in between, so a slow reader slows the child
+//! and nothing is copied or dropped. Its standard error is always read by a task of its own, and its
+//! standard input is fed by another, so a child that reads late cannot block the one who writes to it.
+//!
+//! The leader is reaped only when the group is gone. Until then its id, which is the id of the group,
+//! cannot come to mean anything else, so a signal to the group never meets a stranger.
+
+mod child;
+mod lookup;
+mod stderr;
+mod stop;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
+
+pub use child::{Child, Keep};
+pub use lookup::{SpawnError, find_program};
+pub use stop::{Ended, Finish};
 
 /// What to start, made by an engine adapter or from a check; starting it is `process`'s business.
 #[derive(Clone, PartialEq, Eq)]
@@ -67,14 +86,41 @@ pub enum Exit {
     Signal(i32),
 }
 
-/// A part of a child's standard output.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OutputLine {
-    /// A line without its newline.
-    Line(Vec<u8>),
-    /// A line over the length limit, thrown away.
-    TooLong {
-        /// Its length in bytes.
-        bytes: u64,
-    },
+/// How long a child is waited for, and how much it may say in one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest line of output, in bytes; a longer one is counted and thrown away.
+    pub max_line_bytes: usize,
+    /// From the closing event to SIGTERM: time to exit by itself.
+    pub exit_grace: Duration,
+    /// From SIGTERM to SIGKILL.
+    pub term_grace: Duration,
+    /// From the leader's exit to the end of its output, which a grandchild may hold open.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    /// 16 MiB a line, 2 s to exit, 10 s after SIGTERM, 2 s to drain.
+    fn default() -> Self {
+        Self {
+            max_line_bytes: 16 * 1024 * 1024,
+            exit_grace: Duration::from_secs(2),
+            term_grace: Duration::from_secs(10),
+            drain: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Makes a write over the file size limit fail with `EFBIG` instead of killing fia by SIGXFSZ.
+///
+/// Children are not affected: a signal that is handled goes back to its default in them. Once is enough
+/// for the whole process, within a tokio runtime.
+///
+/// # Errors
+///
+/// When the handler cannot be installed.
+pub fn survive_file_size_limit() -> io::Result<()> {
+    let signal = tokio::signal::unix::SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
+    // The handler stays when the listener is dropped.
+    tokio::signal::unix::signal(signal).map(drop)
 }

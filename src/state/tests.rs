@@ -359,8 +359,7 @@ fn r10_4_fixes_that_change_neither_failures_nor_files_end_the_repair() {
         )]));
         story.stop = Stop { attempt_cap: 9, no_progress_window: window, ..Stop::default() };
         let mut tests = 0;
-        loop {
-            let Step::Phase(order) = story.next() else { break };
+        while let Step::Phase(order) = story.next() {
             story.open(&order);
             if let Work::Check { .. } = order.work {
                 let tree = trees.get(tests).copied().unwrap_or("same");

@@ -1,0 +1,66 @@
+//! Boundaries at which a test may kill fia, to prove that no moment is a bad one to die at.
+//!
+//! Every append, rename and spawn passes a [`point`] before and after it. In a build with debug
+//! assertions two variables speak to them: `FIA_FAULT_COUNT` names a file to which each boundary that
+//! is passed adds a line with its name, and `FIA_FAULT_AT` is the number of the boundary, from 1, at
+//! which the process kills itself with SIGKILL. A release build has neither: a point is nothing there.
+
+/// Passes a boundary.
+#[cfg(not(debug_assertions))]
+#[inline]
+pub(crate) fn point(_name: &'static str) {}
+
+/// Keeps a child from counting too: it would die of a number that was meant for its parent.
+#[cfg(not(debug_assertions))]
+#[inline]
+pub(crate) fn shield(_child: &mut std::process::Command) {}
+
+#[cfg(debug_assertions)]
+pub(crate) use armed::{point, shield};
+
+#[cfg(debug_assertions)]
+mod armed {
+    use std::env;
+    use std::fs::{File, OpenOptions};
+    use std::io::Write as _;
+    use std::process::Command;
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    const AT: &str = "FIA_FAULT_AT";
+    const COUNT: &str = "FIA_FAULT_COUNT";
+
+    struct Faults {
+        at: Option<u64>,
+        count: Option<File>,
+        passed: AtomicU64,
+    }
+
+    static FAULTS: OnceLock<Faults> = OnceLock::new();
+
+    fn faults() -> &'static Faults {
+        FAULTS.get_or_init(|| Faults {
+            at: env::var(AT).ok().and_then(|number| number.parse().ok()),
+            count: env::var_os(COUNT).and_then(|path| OpenOptions::new().append(true).create(true).open(path).ok()),
+            passed: AtomicU64::new(0),
+        })
+    }
+
+    /// Passes a boundary.
+    pub(crate) fn point(name: &'static str) {
+        let faults = faults();
+        let number = faults.passed.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Some(mut file) = faults.count.as_ref() {
+            file.write_all(format!("{name}\n").as_bytes()).expect("the file of FIA_FAULT_COUNT takes a line");
+        }
+        if faults.at == Some(number) {
+            let own = rustix::process::getpid();
+            rustix::process::kill_process(own, rustix::process::Signal::KILL).expect("a process may kill itself");
+        }
+    }
+
+    /// Keeps a child from counting too: it would die of a number that was meant for its parent.
+    pub(crate) fn shield(child: &mut Command) {
+        child.env_remove(AT).env_remove(COUNT);
+    }
+}

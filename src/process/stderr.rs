@@ -1,0 +1,86 @@
+//! Standard error of a child: always read, kept on disk, its end kept in memory.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// What is kept in memory: enough for the last words of any CLI.
+const TAIL_BYTES: usize = 64 * 1024;
+
+/// What one read takes, a pipe's whole content on Linux.
+const READ_BYTES: usize = 64 * 1024;
+
+/// The task that reads a child's standard error. It ends with the stream, or when this is dropped.
+#[derive(Debug)]
+pub(super) struct Errors {
+    task: JoinHandle<Kept>,
+    enough: oneshot::Sender<()>,
+    kept: Option<Kept>,
+}
+
+/// What was read.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// The last 64 KiB.
+    pub(super) tail: Vec<u8>,
+    /// Why not all of it is on disk.
+    pub(super) unsaved: Option<io::Error>,
+}
+
+impl Errors {
+    /// Starts reading.
+    pub(super) fn read(stream: impl AsyncRead + Unpin + Send + 'static, file: Option<File>) -> Self {
+        let (enough, stop) = oneshot::channel();
+        Self { task: tokio::spawn(keep(stream, file, stop)), enough, kept: None }
+    }
+
+    /// Waits for the end of the stream. Safe to cancel.
+    pub(super) async fn ended(&mut self) {
+        if self.kept.is_none() {
+            self.kept = Some((&mut self.task).await.unwrap_or_default());
+        }
+    }
+
+    /// Stops reading and hands over what there is.
+    pub(super) async fn take(self) -> Kept {
+        drop(self.enough);
+        match self.kept {
+            Some(kept) => kept,
+            None => self.task.await.unwrap_or_default(),
+        }
+    }
+}
+
+async fn keep(mut stream: impl AsyncRead + Unpin, file: Option<File>, mut stop: oneshot::Receiver<()>) -> Kept {
+    let mut kept = Kept::default();
+    let mut buffer = vec![0; READ_BYTES];
+    loop {
+        let read = tokio::select! {
+            biased;
+            _ = &mut stop => break,
+            read = stream.read(&mut buffer) => read,
+        };
+        let Ok(bytes @ 1..) = read else { break };
+        kept.add(&buffer[..bytes], file.as_ref());
+    }
+    let surplus = kept.tail.len().saturating_sub(TAIL_BYTES);
+    kept.tail.drain(..surplus);
+    kept
+}
+
+impl Kept {
+    fn add(&mut self, bytes: &[u8], file: Option<&File>) {
+        if let (Some(mut file), None) = (file, &self.unsaved) {
+            self.unsaved = file.write_all(bytes).err();
+        }
+        // Trimmed only at twice its size, so that each byte is moved once.
+        if self.tail.len() + bytes.len() > 2 * TAIL_BYTES {
+            let surplus = self.tail.len().saturating_sub(TAIL_BYTES);
+            self.tail.drain(..surplus);
+        }
+        self.tail.extend_from_slice(bytes);
+    }
+}
