@@ -1,0 +1,238 @@
+//! The directory of state of a repository: all its runs, and what they share.
+
+use std::fs::{self, DirBuilder};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use super::atomic::{self, Durability};
+use super::{RunDir, StoreError, create_dir};
+use crate::ids::{AgentName, RunId};
+
+/// The data directory, `.fia` unless configured otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataDir {
+    path: PathBuf,
+}
+
+/// Why no run was found.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    /// There is none yet.
+    #[error("there is no run in `{}`", .0.display())]
+    NoRuns(PathBuf),
+    /// None has such an id.
+    #[error("no run has `{0}` in its id")]
+    Unknown(String),
+    /// Several do.
+    #[error("several runs have `{part}` in their id: {}", list(.runs))]
+    Ambiguous {
+        /// What was asked for.
+        part: String,
+        /// Those that fit, newest first.
+        runs: Vec<RunId>,
+    },
+    /// The directory cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+fn list(runs: &[RunId]) -> String {
+    const SHOWN: usize = 5;
+    let shown = runs.iter().take(SHOWN).map(RunId::as_str).collect::<Vec<_>>().join(", ");
+    if runs.len() > SHOWN { format!("{shown}, …") } else { shown }
+}
+
+impl DataDir {
+    /// The data directory at `path`, which may not be there yet.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Creates it with a `.gitignore` that keeps all of it out of the repository, unless it is there.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be created or written to.
+    pub fn create(&self) -> Result<(), StoreError> {
+        create_dir(&self.runs())?;
+        let ignore = self.path.join(".gitignore");
+        if ignore.exists() { Ok(()) } else { atomic::replace(&ignore, b"*\n", Durability::Unsynced) }
+    }
+
+    /// Where runs are.
+    pub fn runs(&self) -> PathBuf {
+        self.path.join("runs")
+    }
+
+    /// The file that stops every run by being there.
+    pub fn stop(&self) -> PathBuf {
+        self.path.join("stop")
+    }
+
+    /// The lock of the main work tree.
+    pub fn lock(&self) -> PathBuf {
+        self.path.join("lock")
+    }
+
+    /// What a scan of the main work tree need not read again.
+    pub fn stat_cache(&self) -> PathBuf {
+        self.path.join("stat_cache")
+    }
+
+    /// The work tree of a run that has its own.
+    pub fn worktree(&self, run: &RunId) -> PathBuf {
+        self.path.join("worktrees").join(run.as_str())
+    }
+
+    /// The lock of that work tree.
+    pub fn worktree_lock(&self, run: &RunId) -> PathBuf {
+        self.path.join("worktrees").join(format!("{run}.lock"))
+    }
+
+    /// The stat cache of that work tree.
+    pub fn worktree_stat_cache(&self, run: &RunId) -> PathBuf {
+        self.path.join("worktrees").join(format!("{run}.stat_cache"))
+    }
+
+    /// What was pruned for an agent outside of a run.
+    pub fn gateway_pruning(&self, agent: &AgentName) -> PathBuf {
+        self.path.join("gateway").join(format!("{agent}.json"))
+    }
+
+    /// The directory of a run, there or not.
+    pub fn run(&self, run: &RunId) -> RunDir {
+        RunDir::new(run.clone(), self.runs().join(run.as_str()))
+    }
+
+    /// Creates the directory of a new run; `None` when there is one of that id.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be created.
+    pub fn create_run(&self, run: &RunId) -> Result<Option<RunDir>, StoreError> {
+        self.create()?;
+        let dir = self.run(run);
+        match DirBuilder::new().mode(0o700).create(dir.path()) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
+            Err(error) => return Err(StoreError::io("create the directory", dir.path())(error)),
+        }
+        create_dir(&dir.context_handoff())?;
+        Ok(Some(dir))
+    }
+
+    /// All runs, newest first. Reads one directory, no log. A data directory that is not there has none.
+    ///
+    /// # Errors
+    ///
+    /// When the directory cannot be read.
+    pub fn list(&self) -> Result<Vec<RunId>, StoreError> {
+        let path = self.runs();
+        let mut runs = match names_of_dirs(&path) {
+            Ok(runs) => runs,
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(StoreError::io("list", &path)(error)),
+        };
+        runs.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(runs)
+    }
+
+    /// Finds a run by its id or a part that no other id has; the newest when `part` is `None`.
+    ///
+    /// # Errors
+    ///
+    /// When there is none or more than one, or the directory cannot be read.
+    pub fn find(&self, part: Option<&str>) -> Result<RunDir, FindError> {
+        let runs = self.list()?;
+        let Some(part) = part else {
+            return runs.first().map(|run| self.run(run)).ok_or_else(|| FindError::NoRuns(self.runs()));
+        };
+        let fit: Vec<RunId> = match runs.iter().find(|run| run.as_str() == part) {
+            Some(exact) => vec![exact.clone()],
+            None => runs.into_iter().filter(|run| run.as_str().contains(part)).collect(),
+        };
+        match fit.as_slice() {
+            [] => Err(FindError::Unknown(part.to_owned())),
+            [run] => Ok(self.run(run)),
+            _ => Err(FindError::Ambiguous { part: part.to_owned(), runs: fit }),
+        }
+    }
+}
+
+fn names_of_dirs(path: &Path) -> io::Result<Vec<RunId>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        if let (true, Ok(name)) = (entry.file_type()?.is_dir(), entry.file_name().into_string())
+            && !name.starts_with('.')
+        {
+            names.push(RunId::new(name));
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn with_runs(ids: &[&str]) -> (tempfile::TempDir, DataDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let data = DataDir::new(dir.path().join(".fia"));
+        for id in ids {
+            assert!(data.create_run(&RunId::new(*id)).unwrap().is_some());
+        }
+        (dir, data)
+    }
+
+    #[test]
+    fn r5_5_a_run_has_a_directory_of_its_own_that_git_ignores() {
+        let (_dir, data) = with_runs(&["20261130-142210-z321"]);
+        assert_eq!(fs::read_to_string(data.path().join(".gitignore")).unwrap(), "*\n");
+        let run = data.run(&RunId::new("20261130-142210-z321"));
+        for path in [data.path(), &data.runs(), run.path(), &run.context_handoff()] {
+            assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o700, "{}", path.display());
+        }
+        assert_eq!(data.create_run(run.run()).unwrap(), None);
+    }
+
+    #[test]
+    fn runs_are_listed_newest_first() {
+        let (_dir, data) = with_runs(&["20261130-142210-aaaa", "20261201-000000-aaaa", "20261130-142210-bbbb"]);
+        fs::write(data.runs().join("20271130-142210-file"), "").unwrap();
+        let runs: Vec<String> = data.list().unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(runs, ["20261201-000000-aaaa", "20261130-142210-bbbb", "20261130-142210-aaaa"]);
+        assert_eq!(DataDir::new("no/such/directory").list().unwrap(), []);
+    }
+
+    #[test]
+    fn r2_1_a_run_is_found_by_id_by_unique_part_or_as_the_newest() {
+        let (_dir, data) = with_runs(&["20261130-142210-abcd", "20261130-142210-abce", "20261201-000000-xyz1"]);
+        let found = |part| data.find(part).map(|run| run.run().to_string()).map_err(|error| error.to_string());
+        assert_eq!(found(None), Ok("20261201-000000-xyz1".to_owned()));
+        assert_eq!(found(Some("abce")), Ok("20261130-142210-abce".to_owned()));
+        assert_eq!(found(Some("20261130-142210-abcd")), Ok("20261130-142210-abcd".to_owned()));
+        assert_eq!(found(Some("q")), Err("no run has `q` in its id".to_owned()));
+        let several = "several runs have `abc` in their id: 20261130-142210-abce, 20261130-142210-abcd";
+        assert_eq!(found(Some("abc")), Err(several.to_owned()));
+    }
+
+    #[test]
+    fn a_data_directory_below_a_plain_file_is_an_error_with_a_hint() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        let error = DataDir::new(file.join(".fia")).create_run(&RunId::new("r")).unwrap_err();
+        assert!(error.to_string().starts_with("cannot create the directory `"), "{error}");
+        assert!(error.hint().starts_with("a plain file is in the way"), "{}", error.hint());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "");
+    }
+}

@@ -1,0 +1,214 @@
+//! One fia a work tree.
+//!
+//! The lock is an OS lock on a file, so a dead holder frees it by dying; nobody has to judge whether a
+//! lock is stale. What the file says is for others: who holds it, so that an error can name it, a message
+//! can ring it and a reading command can tell a live run from one that was killed.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+
+use super::{FILE_MODE, StoreError};
+use crate::event::wire::time_text;
+use crate::host::{Mark, Presence};
+use crate::ids::RunId;
+
+/// Who holds a lock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// What it works on.
+    pub run: RunId,
+    /// The process.
+    #[serde(flatten)]
+    pub mark: Mark,
+    /// Since when.
+    pub since: DateTime<Utc>,
+}
+
+/// Why a lock was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another fia works in this work tree.
+    #[error("this work tree is in use{}", said(.holder.as_deref()))]
+    Held {
+        /// The lock.
+        path: PathBuf,
+        /// Who holds it, as far as the file says.
+        holder: Option<Box<Holder>>,
+    },
+    /// The file cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+fn said(holder: Option<&Holder>) -> String {
+    holder.map_or_else(String::new, |holder| {
+        let Mark { host, pid, .. } = &holder.mark;
+        format!(" by run {} (process {pid} on {host}) since {}", holder.run, time_text(holder.since))
+    })
+}
+
+impl LockError {
+    /// What the reader can do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Held { holder: Some(holder), .. } => {
+                format!("wait for it, end it with `fia stop {} --now`, or use `--worktree`", holder.run)
+            }
+            Self::Held { holder: None, .. } => "try again in a moment".to_owned(),
+            Self::Store(error) => error.hint(),
+        }
+    }
+}
+
+/// A lock that is held. Dropping it frees it and empties the file.
+#[derive(Debug)]
+pub struct Lock {
+    file: File,
+}
+
+impl Lock {
+    /// Takes the lock at `path`, at once or not at all, and says there who took it.
+    ///
+    /// Others ring the holder by SIGUSR1: listen for it before, since it kills who does not.
+    ///
+    /// # Errors
+    ///
+    /// When another process holds it, on whatever host, or the file cannot be used.
+    pub fn take(path: &Path, holder: &Holder) -> Result<Self, LockError> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
+        let file = options.open(path).map_err(StoreError::io("open the lock", path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let holder = self::holder(path)?.map(Box::new);
+                return Err(LockError::Held { path: path.to_owned(), holder });
+            }
+            Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", path)(error).into()),
+        }
+        let mut lock = Self { file };
+        lock.write(holder).map_err(StoreError::io("write", path))?;
+        Ok(lock)
+    }
+
+    fn write(&mut self, holder: &Holder) -> io::Result<()> {
+        let mut line = serde_json::to_vec(holder)?;
+        line.push(b'\n');
+        self.file.set_len(0)?;
+        self.file.write_all(&line)
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // What stays when this fails names a process that is gone, which is understood as well.
+        drop(self.file.set_len(0));
+    }
+}
+
+/// Who the file at `path` says holds the lock. It may be gone: [`Mark::presence`] tells.
+///
+/// # Errors
+///
+/// When the file is there and cannot be read.
+pub fn holder(path: &Path) -> Result<Option<Holder>, StoreError> {
+    match fs::read(path) {
+        Ok(content) => Ok(serde_json::from_slice(&content).ok()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(StoreError::io("read the lock", path)(error)),
+    }
+}
+
+/// Rings the holder of the lock at `path` by SIGUSR1, if it runs on this machine; says who was found and
+/// what became of it. Nothing of another host is signalled, nor a stranger that has its number by now.
+///
+/// # Errors
+///
+/// When the file cannot be read or the system refuses the signal.
+pub fn ring(path: &Path) -> Result<Option<(Holder, Presence)>, StoreError> {
+    let Some(holder) = holder(path)? else { return Ok(None) };
+    let found = holder.mark.signal(Signal::USR1).map_err(StoreError::io("ring the holder of", path))?;
+    Ok(Some((holder, found)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::TimeZone as _;
+    use pretty_assertions::assert_eq;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::{Command, Stdio};
+
+    fn of(mark: Mark) -> Holder {
+        let since = Utc.with_ymd_and_hms(2026, 11, 30, 12, 0, 0).unwrap();
+        Holder { run: RunId::new("20261130-120000-abcd"), mark, since }
+    }
+
+    #[test]
+    fn r5_5_a_lock_has_one_holder_and_names_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let own = of(Mark::own().unwrap());
+        let lock = Lock::take(&path, &own).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(holder(&path).unwrap(), Some(own.clone()));
+        let error = Lock::take(&path, &own).unwrap_err();
+        let Mark { host, pid, .. } = &own.mark;
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "this work tree is in use by run 20261130-120000-abcd (process {pid} on {host}) \
+                 since 2026-11-30T12:00:00.000Z"
+            )
+        );
+        drop(lock);
+        assert_eq!(holder(&path).unwrap(), None);
+        Lock::take(&path, &own).unwrap();
+    }
+
+    #[test]
+    fn r5_5_what_a_dead_holder_left_does_not_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let own = of(Mark::own().unwrap());
+        for left in
+            ["", "{\"run\":", "no JSON at all, and longer than what will be written in its place: ".repeat(9).as_str()]
+        {
+            fs::write(&path, left).unwrap();
+            let lock = Lock::take(&path, &own).unwrap();
+            assert_eq!(holder(&path).unwrap(), Some(own.clone()));
+            drop(lock);
+        }
+    }
+
+    #[test]
+    fn r2_5_only_the_very_process_that_took_the_lock_is_rung() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        assert_eq!(ring(&path).unwrap(), None);
+        let mut child = Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap();
+        let mark = Mark::new(crate::host::identity(child.id()).unwrap()).unwrap();
+        let strangers = [
+            (Mark { process_started: mark.process_started + 1, ..mark.clone() }, Presence::Gone),
+            (Mark { boot_id: "another".to_owned(), ..mark.clone() }, Presence::Gone),
+            (Mark { host: "another".to_owned(), ..mark.clone() }, Presence::Elsewhere),
+        ];
+        for (stranger, found) in strangers {
+            let lock = Lock::take(&path, &of(stranger.clone())).unwrap();
+            assert_eq!(ring(&path).unwrap(), Some((of(stranger), found)));
+            drop(lock);
+        }
+        assert_eq!(child.try_wait().unwrap(), None);
+        let lock = Lock::take(&path, &of(mark.clone())).unwrap();
+        assert_eq!(ring(&path).unwrap(), Some((of(mark), Presence::Running)));
+        assert_eq!(child.wait().unwrap().signal(), Some(Signal::USR1.as_raw()));
+        drop(lock);
+    }
+}

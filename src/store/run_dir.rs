@@ -1,0 +1,159 @@
+//! The files of one run, by name.
+
+use std::path::{Path, PathBuf};
+
+use crate::ids::{AgentName, PhaseName, RunId};
+
+/// The directory of a run. It only knows names: what it returns may not be there.
+///
+/// Names of agents and phases become names of files as they are; the configuration lets none through
+/// that is not fit for one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunDir {
+    run: RunId,
+    path: PathBuf,
+}
+
+/// Which try of which phase a file of an agent belongs to.
+#[derive(Debug, Clone, Copy)]
+pub struct Leg<'a> {
+    /// The phase.
+    pub phase: &'a PhaseName,
+    /// The try, from 1.
+    pub leg: u32,
+}
+
+impl RunDir {
+    /// The directory `path` of a run.
+    pub fn new(run: RunId, path: impl Into<PathBuf>) -> Self {
+        Self { run, path: path.into() }
+    }
+
+    /// The run.
+    pub fn run(&self) -> &RunId {
+        &self.run
+    }
+
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The event log.
+    pub fn events(&self) -> PathBuf {
+        self.path.join("events.jsonl")
+    }
+
+    /// The summary for people and tools.
+    pub fn run_file(&self) -> PathBuf {
+        self.path.join("run.json")
+    }
+
+    /// The agent map for people and tools.
+    pub fn agent_map(&self) -> PathBuf {
+        self.path.join("agent_map.json")
+    }
+
+    /// The messages.
+    pub fn channel(&self) -> PathBuf {
+        self.path.join("channel.jsonl")
+    }
+
+    /// Who has heard what.
+    pub fn channel_watermarks(&self) -> PathBuf {
+        self.path.join("channel_watermarks.json")
+    }
+
+    /// The file that stops the run by being there.
+    pub fn stop(&self) -> PathBuf {
+        self.path.join("stop")
+    }
+
+    /// The answer to an approval.
+    pub fn approval(&self) -> PathBuf {
+        self.path.join("approval.json")
+    }
+
+    /// A person's verdict.
+    pub fn verdict(&self) -> PathBuf {
+        self.path.join("verdict.json")
+    }
+
+    /// Contents of snapshots.
+    pub fn objects(&self) -> PathBuf {
+        self.path.join("objects")
+    }
+
+    /// What agents exchange.
+    pub fn context_handoff(&self) -> PathBuf {
+        self.path.join("context_handoff")
+    }
+
+    /// What was pruned from an agent's requests.
+    pub fn pruning(&self, agent: &AgentName) -> PathBuf {
+        self.path.join("pruning").join(format!("{agent}.json"))
+    }
+
+    /// The directory of an agent.
+    pub fn agent(&self, agent: &AgentName) -> PathBuf {
+        self.path.join("agents").join(agent.as_str())
+    }
+
+    /// An agent's system prompt.
+    pub fn system(&self, agent: &AgentName) -> PathBuf {
+        self.agent(agent).join("system.md")
+    }
+
+    /// The engine's output in a leg, byte for byte.
+    pub fn transcript(&self, agent: &AgentName, leg: Leg<'_>) -> PathBuf {
+        self.of_leg(agent, leg, "transcript.jsonl")
+    }
+
+    /// The engine's standard error in a leg.
+    pub fn stderr(&self, agent: &AgentName, leg: Leg<'_>) -> PathBuf {
+        self.of_leg(agent, leg, "stderr")
+    }
+
+    /// The digest of a leg.
+    pub fn digest(&self, agent: &AgentName, leg: Leg<'_>) -> PathBuf {
+        self.of_leg(agent, leg, "digest.md")
+    }
+
+    /// The user prompt as sent in a turn, from 1.
+    pub fn user_prompt(&self, agent: &AgentName, leg: Leg<'_>, turn: u32) -> PathBuf {
+        self.of_leg(agent, leg, &format!("{turn}.user.md"))
+    }
+
+    /// The live session file of pi.
+    pub fn pi_session(&self, agent: &AgentName) -> PathBuf {
+        self.agent(agent).join("pi_session.jsonl")
+    }
+
+    /// An archived session file of pi, from 1.
+    pub fn pi_session_rotated(&self, agent: &AgentName, number: u32) -> PathBuf {
+        self.agent(agent).join(format!("pi_session.{number}.rotated.jsonl"))
+    }
+
+    fn of_leg(&self, agent: &AgentName, Leg { phase, leg }: Leg<'_>, kind: &str) -> PathBuf {
+        self.agent(agent).join(format!("{phase}.{leg}.{kind}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    #[test]
+    fn r5_files_of_a_leg_lie_with_their_agent() {
+        let dir = RunDir::new(RunId::new("20261130-142210-z321"), "runs/20261130-142210-z321");
+        let (agent, phase) = (AgentName::new("builder"), PhaseName::new("03_fix_1"));
+        let leg = Leg { phase: &phase, leg: 2 };
+        let agents = Path::new("runs/20261130-142210-z321/agents/builder");
+        assert_eq!(dir.transcript(&agent, leg), agents.join("03_fix_1.2.transcript.jsonl"));
+        assert_eq!(dir.stderr(&agent, leg), agents.join("03_fix_1.2.stderr"));
+        assert_eq!(dir.digest(&agent, leg), agents.join("03_fix_1.2.digest.md"));
+        assert_eq!(dir.user_prompt(&agent, leg, 1), agents.join("03_fix_1.2.1.user.md"));
+        assert_eq!(dir.pi_session_rotated(&agent, 1), agents.join("pi_session.1.rotated.jsonl"));
+    }
+}
