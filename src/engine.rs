@@ -21,6 +21,10 @@ pub trait Engine: Send + Sync {
     /// What the CLI can do.
     fn capabilities(&self) -> Capabilities;
 
+    /// The file in an agent's directory that holds its live session; `None` when the CLI keeps it elsewhere.
+    /// A fresh session begins only after such a file was moved aside.
+    fn session_file(&self) -> Option<&'static str>;
+
     /// Builds the command of one process.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 //!
 //! Everything here is folded from the log. The agent map on disk is a projection for people.
 
+pub mod digest;
 pub mod reseed;
 pub mod rotation;
 
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{AgentEnd, AgentStart, ContextRead, Event, SessionSeen, item};
 use crate::ids::{AgentName, EngineName, SessionId};
+use reseed::Fresh;
 
 /// Agent to session, for one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -44,6 +46,9 @@ pub struct AgentEntry {
     pub retired: Vec<RetiredSession>,
     /// Whether a fresh session was ordered and none has succeeded since.
     pub pending_reseed: bool,
+    /// Why the last fresh session was ordered; its preamble says so.
+    #[serde(default)]
+    pub fresh: Option<Fresh>,
     /// What the session has cost so far, as its engine counts; null is unknown.
     #[serde(default)]
     pub session_cost_usd: Option<f64>,
@@ -96,10 +101,17 @@ impl AgentMap {
                 entry.last_request = None;
             }),
             Event::SessionRotation(rotation) => {
-                self.retire(at, &rotation.agent, rotation.archived.first());
+                let fresh = Fresh::Rotated {
+                    reason: rotation.reason,
+                    context_tokens: rotation.context_tokens,
+                    cap: rotation.cap,
+                };
+                self.retire(at, &rotation.agent, fresh, rotation.archived.first());
                 self.change(at, &rotation.agent, |entry| entry.rotations += 1);
             }
-            Event::SessionRetired(retired) => self.retire(at, &retired.agent, retired.archived.first()),
+            Event::SessionRetired(retired) => {
+                self.retire(at, &retired.agent, Fresh::Retired(retired.reason), retired.archived.first());
+            }
             Event::RunStart(_)
             | Event::RunEnd(_)
             | Event::PhaseStart(_)
@@ -157,6 +169,7 @@ impl AgentMap {
             rotations: 0,
             retired: Vec::new(),
             pending_reseed: false,
+            fresh: None,
             session_cost_usd: None,
             last_request: None,
             updated_at: at,
@@ -205,7 +218,7 @@ impl AgentMap {
         });
     }
 
-    fn retire(&mut self, at: DateTime<Utc>, agent: &AgentName, transcript: Option<&String>) {
+    fn retire(&mut self, at: DateTime<Utc>, agent: &AgentName, fresh: Fresh, transcript: Option<&String>) {
         self.change(at, agent, |entry| {
             entry.retired.push(RetiredSession {
                 session_id: entry.session_id.take(),
@@ -216,6 +229,7 @@ impl AgentMap {
             entry.session_cost_usd = None;
             entry.last_request = None;
             entry.pending_reseed = true;
+            entry.fresh = Some(fresh);
         });
     }
 }

@@ -55,6 +55,8 @@ pub struct RunState {
     pub spend: Spend,
     /// Every path that the run changed and kept: content before the run, and as the run last left it.
     pub changed: BTreeMap<RepoPath, (Option<Content>, Option<Content>)>,
+    /// The same, change by change, oldest first.
+    pub made: Vec<PathChange>,
     /// The verdict in force, and the agents that have been told of it.
     pub verdict: Option<(Verdict, BTreeSet<AgentName>)>,
     /// Limits of which a share was reported as used, with the share.
@@ -65,6 +67,10 @@ pub struct RunState {
     pub recovery: Recovery,
     /// Number of the last rescue of undone paths.
     pub rescues: u32,
+    /// Phases taken over into this stretch.
+    pub reused: usize,
+    /// Agents whose engine was said to report no usage.
+    pub usage_unknown: BTreeSet<AgentName>,
     /// Commits made, oldest first.
     pub commits: Vec<String>,
     /// Engines whose billing key was named.
@@ -238,6 +244,12 @@ impl RunState {
     /// The deaths of one engine, model and kind.
     pub fn deaths_of(&self, engine: EngineName, model: &str, kind: FailureKind) -> u32 {
         self.deaths.get(&(engine, model.to_owned(), kind)).copied().unwrap_or(0)
+    }
+
+    /// The last leg of an agent: its phase and number.
+    pub fn last_leg(&self, agent: &AgentName) -> Option<(&PhaseName, u32)> {
+        let mut worked = self.phases.iter().filter(|(_, phase)| phase.order.work.agent() == Some(agent) && phase.legs > 0);
+        worked.next_back().map(|(name, phase)| (name, phase.legs))
     }
 
     /// The number that the next phase gets.

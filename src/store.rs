@@ -16,6 +16,7 @@ mod journal;
 mod lock;
 mod read;
 mod run_dir;
+mod run_files;
 mod shared_log;
 
 use std::fs::{DirBuilder, File, OpenOptions};

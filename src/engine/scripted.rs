@@ -40,6 +40,10 @@ impl Engine for Scripted {
         }
     }
 
+    fn session_file(&self) -> Option<&'static str> {
+        Some(SESSION_FILE)
+    }
+
     fn launch(&self, launch: &Launch) -> Result<CommandSpec, EngineError> {
         let program = match &launch.program {
             Some(program) => OsString::from(program),

@@ -3,6 +3,8 @@
 //! Two kinds: a *reseed* tells an agent that its own earlier session ended, a *continuation* tells whoever
 //! takes over that an engine died in the middle of this phase. Exactly one of them opens a leg.
 
+use serde::{Deserialize, Serialize};
+
 use crate::event::{RepoPath, RetirementReason, RotationReason};
 
 /// A preamble is shorter than this many bytes.
@@ -15,7 +17,8 @@ pub const MAX_PATHS: usize = 50;
 const MAX_REFERENCE_BYTES: usize = 300;
 
 /// Why a session is fresh.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Fresh {
     /// Rotated on purpose.
     Rotated {

@@ -70,6 +70,7 @@ mod tests {
             rotations: 0,
             retired: Vec::new(),
             pending_reseed: false,
+            fresh: None,
             session_cost_usd: None,
             last_request: None,
             updated_at: DateTime::UNIX_EPOCH,

@@ -78,6 +78,9 @@ impl RunState {
             Event::ApiKeyBilling(billing) => {
                 self.billing_named.insert(billing.engine);
             }
+            Event::UsageUnknown(unknown) => {
+                self.usage_unknown.insert(unknown.agent.clone());
+            }
             Event::Session(_)
             | Event::Context(_)
             | Event::ToolCall(_)
@@ -92,7 +95,6 @@ impl RunState {
             | Event::SessionRotation(_)
             | Event::SessionRetired(_)
             | Event::RotationStoodDown(_)
-            | Event::UsageUnknown(_)
             | Event::Compacted(_)
             | Event::BoundedContinuation(_)
             | Event::PrefixChanged(_)
@@ -149,6 +151,7 @@ impl RunState {
         self.stretch_started = Some(record.ts);
         self.ended = false;
         self.ending = None;
+        self.reused = 0;
         for phase in self.phases.values_mut().filter(|phase| phase.progress == Progress::Open) {
             phase.progress = Progress::Interrupted;
         }
@@ -310,6 +313,7 @@ impl RunState {
     }
 
     fn reused(&mut self, step: &StepName) {
+        self.reused += 1;
         let passed = self.envelope(step).and_then(|envelope| envelope.get("approved")).and_then(Value::as_bool);
         if let Some(step) = self.steps.get_mut(step) {
             step.status = StepStatus::Done { passed: passed.unwrap_or(true) };
@@ -327,6 +331,7 @@ impl RunState {
             first.1.clone_from(&change.after);
         }
         self.changed.retain(|_, (before, after)| before != after);
+        self.made.extend(changes.iter().cloned());
         self.in_phase(phase, |open| open.changes.extend(changes.iter().cloned()));
     }
 }

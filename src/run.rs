@@ -1,0 +1,196 @@
+//! Acts: the one loop with effects. It asks `state::next` what to do, does it, and writes down what happened.
+//!
+//! Facts first: every event is appended to the log, then folded into the state, then shown. Nothing here
+//! decides what a pure function could decide, and nothing is remembered that is not in the log.
+
+mod agent;
+mod check;
+mod commit;
+mod guard;
+mod ledger;
+mod phase;
+mod prompt;
+mod start;
+mod turn;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
+use tokio::sync::watch;
+
+use crate::envelope::{Schema, SchemaError};
+use crate::event::{Event, Outcome, PhaseReused, Record, RunEnd, Step, StepSkipped};
+use crate::ids::{PhaseName, RunId};
+use crate::plan::when::ConditionError;
+use crate::plan::{Plan, Stop};
+use crate::state::{Impossible, RunState, next::next};
+use crate::store::StoreError;
+use crate::tree::TreeError;
+
+pub use start::{Place, StartError, resume, start};
+
+/// Somebody who is told every record as it is written.
+pub trait Watch {
+    /// Takes one record, which is on disk already.
+    fn record(&mut self, record: &Record);
+}
+
+/// How far the run was asked to go down, by signals.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Not at all.
+    #[default]
+    Running,
+    /// End the turn and record it.
+    Interrupt,
+    /// Kill at once.
+    Kill,
+}
+
+/// What reaches a live run from outside.
+#[derive(Debug, Clone)]
+pub struct Bells {
+    /// Signals to stop.
+    pub level: watch::Receiver<Level>,
+    /// Counts up when files of the run changed: `stop`, `approval.json`.
+    pub news: watch::Receiver<u64>,
+}
+
+/// Why a run could not go on. The log is the truth, so a failed append ends it.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The log or another file of the run.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The work tree.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// A condition of the workflow.
+    #[error(transparent)]
+    Condition(#[from] ConditionError),
+    /// A schema of the plan.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// A prompt template.
+    #[error("cannot make the prompt of `{phase}`")]
+    Prompt {
+        /// The phase.
+        phase: PhaseName,
+        /// What is wrong with the template.
+        #[source]
+        source: crate::plan::prompt::PromptError,
+    },
+    /// The log does not fit together: written by another program, or a fault of fia's.
+    #[error("the log of run `{run}` does not fit together")]
+    Log {
+        /// The run.
+        run: RunId,
+        /// What does not fit.
+        #[source]
+        source: Impossible,
+    },
+    /// A file of the run directory.
+    #[error("cannot {action} `{path}`")]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why it failed.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// One live run.
+pub struct Run {
+    plan: Plan,
+    stop: Stop,
+    schemas: BTreeMap<String, Schema>,
+    place: Place,
+    bells: Bells,
+    ledger: RefCell<ledger::Ledger>,
+    guard: guard::Guard,
+    /// The clock, so that tests can set it.
+    now: fn() -> DateTime<Utc>,
+    started: tokio::time::Instant,
+}
+
+impl Run {
+    /// Goes through the workflow to its end and returns how it ended.
+    ///
+    /// # Errors
+    ///
+    /// When fia itself cannot go on; the log then has no end of this stretch, and a resume goes on.
+    pub async fn go(&self) -> Result<Outcome, RunError> {
+        loop {
+            if let Some(outcome) = self.asked_to_stop().await? {
+                return Ok(outcome);
+            }
+            let step = self.with_state(|state| next(&self.plan, &self.stop, state))?;
+            match step {
+                Step::Phase(order) => self.phase(&order).await?,
+                Step::Parallel { orders } => self.parallel(&orders).await?,
+                Step::Reuse { step, phase } => {
+                    self.record(None, Event::PhaseReused(PhaseReused { step, phase }))?;
+                }
+                Step::Skip { step, index, when } => {
+                    self.record(None, Event::StepSkipped(StepSkipped { step, index, when }))?;
+                }
+                Step::End { outcome, reason } => return self.end(outcome, reason).await,
+            }
+        }
+    }
+
+    /// Ends the stretch between phases when a signal or a stop file says so.
+    async fn asked_to_stop(&self) -> Result<Option<Outcome>, RunError> {
+        if *self.bells.level.borrow() > Level::Running {
+            return self.end(Outcome::Aborted, "interrupted".to_owned()).await.map(Some);
+        }
+        Ok(None)
+    }
+
+    async fn end(&self, outcome: Outcome, reason: String) -> Result<Outcome, RunError> {
+        let tree_sha256 = self.tree_digest().await?;
+        let end = self.with_state(|state| {
+            let here = |phase: &&crate::state::PhaseState| Some(phase.started) >= state.stretch_started;
+            RunEnd {
+                outcome,
+                reason,
+                tokens: state.spend.usage,
+                cost_usd: state.spend.known_cost(),
+                phases: count(state.phases.values().filter(here).count()),
+                replayed: count(state.reused),
+                elapsed_ms: millis(self.started.elapsed()),
+                tree_sha256: Some(tree_sha256),
+            }
+        });
+        self.record(None, Event::RunEnd(end))?;
+        self.sync()?;
+        Ok(outcome)
+    }
+
+    /// Writes a fact down, folds it and shows it.
+    fn record(&self, phase: Option<&PhaseName>, event: Event) -> Result<(), RunError> {
+        self.ledger.borrow_mut().record((self.now)(), phase, event)
+    }
+
+    /// Makes sure that all facts so far are on the disk.
+    fn sync(&self) -> Result<(), RunError> {
+        Ok(self.ledger.borrow_mut().sync()?)
+    }
+
+    fn with_state<T>(&self, look: impl FnOnce(&RunState) -> T) -> T {
+        look(self.ledger.borrow().state())
+    }
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn millis(span: std::time::Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,279 @@
+//! One agent phase: legs, turns, corrections and gates, until there is an envelope or an end.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::guard::Around;
+use super::phase::PhaseResult;
+use super::prompt::Opening;
+use super::turn::{TurnOrder, Turned};
+use super::{Run, RunError};
+use crate::engine::SessionChoice;
+use crate::envelope::{self, gate};
+use crate::event::item::{Cut, Failure, TurnEnd};
+use crate::event::{
+    EnvelopeTaken, Event, Fault, FaultKind, GateVerdict, Order, Outcome, PathChange, PermissionRetry, Work,
+};
+use crate::ids::AgentName;
+use crate::plan::EngineChoice;
+use crate::tree::LegStart;
+
+/// Correction turns for an answer without a valid report, or one that was cut.
+const MAX_CORRECTIONS: u32 = 2;
+
+/// How a leg ended.
+enum LegEnd {
+    /// With a valid envelope that every gate let pass.
+    Done(Value),
+    /// Without one: the phase is over, with this outcome.
+    Failed(Outcome, String),
+    /// Stopped from outside.
+    Stopped(Outcome, String),
+    /// The engine died.
+    Died(Failure),
+}
+
+/// What comes after a death.
+pub(super) enum AfterDeath {
+    /// Another leg.
+    Again,
+    /// The end of the phase.
+    End(PhaseResult),
+}
+
+/// The parts of an agent's order.
+pub(super) struct AgentOrder<'a> {
+    pub(super) order: &'a Order,
+    pub(super) agent: &'a AgentName,
+    output: &'a str,
+    gates: &'a [String],
+    retries: u32,
+}
+
+impl Run {
+    /// The engine that an agent works on now.
+    pub(super) fn choice(&self, agent: &AgentName) -> &EngineChoice {
+        let at = self.with_state(|state| state.relayed.get(agent).copied().unwrap_or(0));
+        let choices = &self.plan.agents.get(agent).expect("a plan names only agents that it holds").choices;
+        choices.get(at).or(choices.first()).expect("an agent has an engine")
+    }
+
+    /// Executes the order of an agent phase.
+    pub(super) async fn agent_phase(&self, order: &Order, around: Around) -> Result<PhaseResult, RunError> {
+        let Work::Agent { agent, output, gates, retries, .. } = &order.work else {
+            return Ok(PhaseResult::success());
+        };
+        let order = AgentOrder { order, agent, output, gates, retries: *retries };
+        let mut note = None;
+        loop {
+            let before = if around == Around::Leg { Some(self.guard.before().await?) } else { None };
+            let leg = self.with_state(|state| state.phases.get(&order.order.phase).map_or(0, |phase| phase.legs)) + 1;
+            let ended = self.leg(&order, leg, before.as_ref(), note.take()).await?;
+            if let Some(before) = before {
+                let undone = self.judge_leg(before, order.order, leg, order.agent).await?;
+                if !undone.is_empty() {
+                    match self.after_violation(&order, &undone, matches!(ended, LegEnd::Stopped(..)))? {
+                        Some(told) => note = Some(told),
+                        None => return Ok(blocked(&undone)),
+                    }
+                    continue;
+                }
+            }
+            match ended {
+                LegEnd::Done(envelope) => return self.take(&order, envelope),
+                LegEnd::Failed(outcome, reason) => return Ok(PhaseResult::failed(outcome, reason)),
+                LegEnd::Stopped(outcome, reason) => return Ok(PhaseResult::stopped(outcome, reason)),
+                LegEnd::Died(failure) => match self.after_death(&order, leg, failure).await? {
+                    AfterDeath::Again => {}
+                    AfterDeath::End(result) => return Ok(result),
+                },
+            }
+        }
+    }
+
+    /// Writes a valid envelope down; one that reports failure ends the run.
+    fn take(&self, order: &AgentOrder<'_>, envelope: Value) -> Result<PhaseResult, RunError> {
+        let success = envelope::reports_success(&envelope);
+        let summary = envelope.get("summary").and_then(Value::as_str).unwrap_or("no summary").to_owned();
+        let taken = EnvelopeTaken { output: order.output.to_owned(), envelope };
+        self.record(Some(&order.order.phase), Event::Envelope(taken))?;
+        Ok(if success {
+            PhaseResult::success()
+        } else {
+            PhaseResult::failed(Outcome::Failed, format!("{} reports failure: {summary}", order.agent))
+        })
+    }
+
+    /// Records undone writes. Returns the note for the one retry, or nothing when there is none left.
+    fn after_violation(
+        &self,
+        order: &AgentOrder<'_>,
+        undone: &super::guard::Undone,
+        stopped: bool,
+    ) -> Result<Option<String>, RunError> {
+        let phase = &order.order.phase;
+        let before = self.with_state(|state| state.phases.get(phase).is_some_and(|known| known.permission_retried));
+        let again = !before && !stopped && undone.complete;
+        let retry = PermissionRetry {
+            agents: vec![order.agent.clone()],
+            undone: undone.changes.clone(),
+            rescue: undone.rescue,
+            again,
+        };
+        self.record(Some(phase), Event::PermissionRetry(retry))?;
+        Ok(again.then(|| super::prompt::permission_note(&undone.changes)))
+    }
+
+    /// One leg: turns in one session until a report passes its gates, or there is nothing more to try.
+    async fn leg(
+        &self,
+        order: &AgentOrder<'_>,
+        leg: u32,
+        before: Option<&LegStart>,
+        note: Option<String>,
+    ) -> Result<LegEnd, RunError> {
+        let choice = self.choice(order.agent).clone();
+        let opening = self.open_session(order, leg, &choice)?;
+        let mut prompt = self.compose(order.order, leg, &opening, note.as_deref(), &self.schemas[order.output])?;
+        let deadline = minutes(self.stop.phase_timeout_minutes).map(|span| Instant::now() + span);
+        let mut session = opening.session;
+        let (mut corrections, mut look) = (0, 0);
+        for turn in 1.. {
+            let asked = TurnOrder { order: order.order, agent: order.agent, leg, turn, choice: &choice, session, prompt, deadline };
+            let told = match self.turn(asked).await? {
+                Turned::Stopped(outcome, reason) => return Ok(LegEnd::Stopped(outcome, reason)),
+                Turned::Ended(told) => told,
+            };
+            let correction = match told.end {
+                TurnEnd::Failed(failure) => return Ok(LegEnd::Died(failure)),
+                TurnEnd::Cut(cut) => Err(cut_off(cut)),
+                TurnEnd::Completed => envelope::extract(&told.text.unwrap_or_default(), &self.schemas[order.output])
+                    .map_err(|error| error.to_string()),
+            };
+            prompt = match correction {
+                Ok(envelope) => {
+                    look += 1;
+                    let violations = self.apply_gates(order, before, &envelope, look).await?;
+                    if violations.is_empty() {
+                        return Ok(LegEnd::Done(envelope));
+                    }
+                    if look > order.retries {
+                        return Ok(LegEnd::Failed(Outcome::BlockedByGate, violations.join("; ")));
+                    }
+                    super::prompt::gate_correction(&violations)
+                }
+                Err(problem) => {
+                    corrections += 1;
+                    if corrections > MAX_CORRECTIONS {
+                        let fault = Fault { place: order.order.phase.to_string(), kind: FaultKind::Envelope, message: problem };
+                        let reason = format!("{} never gave a valid report: {}", order.agent, fault.message);
+                        self.record(Some(&order.order.phase), Event::Error(fault))?;
+                        return Ok(LegEnd::Failed(Outcome::Failed, reason));
+                    }
+                    super::prompt::report_correction(&problem, &self.schemas[order.output])
+                }
+            };
+            let known = self.with_state(|state| state.agents.session(order.agent, choice.engine, &choice.model).cloned());
+            session = match known {
+                Some(known) => SessionChoice::Resume(known),
+                None => {
+                    let reason = format!("{} gave no session to correct its report in", choice.engine);
+                    return Ok(LegEnd::Failed(Outcome::Failed, reason));
+                }
+            };
+        }
+        unreachable!("corrections and gates are counted")
+    }
+
+    /// Applies every gate and returns all violations of all of them.
+    async fn apply_gates(
+        &self,
+        order: &AgentOrder<'_>,
+        before: Option<&LegStart>,
+        envelope: &Value,
+        look: u32,
+    ) -> Result<Vec<String>, RunError> {
+        if order.gates.is_empty() {
+            return Ok(Vec::new());
+        }
+        let facts = Facts::gather(self, order.order, before).await?;
+        let mut all = Vec::new();
+        for name in order.gates {
+            let violations = match gate::apply(name, envelope, &facts) {
+                Some(violations) => violations,
+                None => self.gate_check(order.order, name, look).await?,
+            };
+            let passed = violations.is_empty();
+            all.extend(violations.iter().map(|violation| format!("{name}: {violation}")));
+            let verdict = GateVerdict { gate: name.clone(), attempt: look, violations };
+            let event = if passed { Event::GatePass(verdict) } else { Event::GateFail(verdict) };
+            self.record(Some(&order.order.phase), event)?;
+        }
+        Ok(all)
+    }
+
+    /// Finds or replaces the session of an agent at the start of a leg, and says what its prompt begins with.
+    fn open_session(&self, order: &AgentOrder<'_>, leg: u32, choice: &EngineChoice) -> Result<Opening, RunError> {
+        self.rotate_if_due(order, choice)?;
+        self.opening(order, leg, choice)
+    }
+}
+
+fn cut_off(cut: Cut) -> String {
+    match cut {
+        Cut::OutputLimit => "your answer ran into the output limit before its report".to_owned(),
+        Cut::MaxTurns => "your turn was ended before its report: it had used its requests".to_owned(),
+        Cut::Interrupted => "your turn was interrupted before its report".to_owned(),
+    }
+}
+
+fn blocked(undone: &super::guard::Undone) -> PhaseResult {
+    let paths: Vec<String> = undone.changes.iter().take(5).map(|change| format!("`{}`", change.path)).collect();
+    let more = undone.changes.len().saturating_sub(paths.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let what = if undone.complete { "undone" } else { "not all of it could be undone" };
+    let reason = format!("wrote where it may not ({what}): {}{more}", paths.join(", "));
+    PhaseResult::failed(Outcome::BlockedByGate, reason)
+}
+
+/// A limit in minutes as a span; 0 is none.
+pub(super) fn minutes(minutes: f64) -> Option<std::time::Duration> {
+    (minutes > 0.0).then(|| std::time::Duration::try_from_secs_f64(minutes * 60.0).ok()).flatten()
+}
+
+/// What gates ask of the tree.
+struct Facts<'a> {
+    top: &'a Path,
+    by_phase: BTreeSet<String>,
+    by_run: BTreeSet<String>,
+}
+
+impl<'a> Facts<'a> {
+    async fn gather(run: &'a Run, order: &Order, before: Option<&LegStart>) -> Result<Self, RunError> {
+        let now: Vec<PathChange> = run.guard.changes_since(before).await?;
+        let names = |changes: &[PathChange]| changes.iter().map(|change| change.path.to_string()).collect::<BTreeSet<_>>();
+        let (mut by_phase, mut by_run) = (names(&now), names(&now));
+        run.with_state(|state| {
+            by_phase.extend(state.phases.get(&order.phase).into_iter().flat_map(|phase| names(&phase.changes)));
+            by_run.extend(state.changed.keys().map(ToString::to_string));
+        });
+        Ok(Self { top: &run.place.top, by_phase, by_run })
+    }
+}
+
+impl gate::TreeFacts for Facts<'_> {
+    fn size(&self, path: &str) -> Option<u64> {
+        std::fs::metadata(self.top.join(path)).ok().filter(std::fs::Metadata::is_file).map(|found| found.len())
+    }
+
+    fn changed_by_phase(&self) -> BTreeSet<String> {
+        self.by_phase.clone()
+    }
+
+    fn changed_by_run(&self) -> BTreeSet<String> {
+        self.by_run.clone()
+    }
+}

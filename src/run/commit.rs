@@ -1,0 +1,85 @@
+//! The commit step: only what the run made, never the user's own changes.
+
+use serde_json::Value;
+
+use super::phase::PhaseResult;
+use super::{Run, RunError};
+use crate::event::{Committed, Event, Fault, FaultKind, Order, Outcome, PathChange, RepoPath};
+use crate::tree::{CommitOrder, LeftOutReason};
+
+impl Run {
+    /// Commits what the run changed; a hook that refuses ends the run, and nothing is committed then.
+    pub(super) async fn commit_phase(&self, order: &Order) -> Result<PhaseResult, RunError> {
+        let message = self.commit_message();
+        let subject = message.lines().next().unwrap_or_default().to_owned();
+        let (base, changes, declared) = self.with_state(|state| {
+            let base = state.origin.as_ref().and_then(|origin| origin.base.clone());
+            (base, state.made.clone(), self.declared(state))
+        });
+        let outcome = self
+            .guard
+            .with(move |tree| {
+                let order =
+                    CommitOrder { base: base.as_deref(), changes: &changes, message: &message, declared: &declared };
+                tree.commit(&order)
+            })
+            .await?;
+        let left_out = |reason| {
+            let listed = outcome.left_out.iter().filter(move |left| left.reason == reason);
+            listed.map(|left| left.path.clone()).collect::<Vec<RepoPath>>()
+        };
+        let committed = Committed {
+            commit: outcome.commit.clone(),
+            branch: outcome.branch.clone(),
+            subject,
+            paths: outcome.paths.clone(),
+            declared_only: left_out(LeftOutReason::DeclaredOnly),
+            mixed: left_out(LeftOutReason::Mixed),
+        };
+        self.record(Some(&order.phase), Event::Committed(committed))?;
+        self.keep_hooked(order, &outcome.changed_by_hooks)?;
+        if let Some(words) = outcome.refused {
+            let message = format!("a commit hook refused: {}", words.trim());
+            let fault = Fault { place: order.phase.to_string(), kind: FaultKind::CommitHook, message: message.clone() };
+            self.record(Some(&order.phase), Event::Error(fault))?;
+            return Ok(PhaseResult::failed(Outcome::Failed, message));
+        }
+        Ok(PhaseResult::success())
+    }
+
+    fn keep_hooked(&self, order: &Order, changes: &[PathChange]) -> Result<(), RunError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let what = vec!["commit hooks changed files".to_owned()];
+        let change = crate::event::ExternalChange { what, undone: Vec::new(), rescue: None };
+        self.record(Some(&order.phase), Event::ExternalChange(change))
+    }
+
+    /// The newest message that an envelope proposes, else one made from the prompt.
+    fn commit_message(&self) -> String {
+        let proposed = self.with_state(|state| {
+            let envelopes = state.phases.values().rev().filter_map(|phase| phase.envelope.as_ref());
+            let mut messages = envelopes.filter_map(|envelope| envelope.get("commit_message").and_then(Value::as_str));
+            messages.find(|message| !message.trim().is_empty()).map(str::to_owned)
+        });
+        proposed.unwrap_or_else(|| {
+            let first = self.plan.prompt.lines().find(|line| !line.trim().is_empty()).unwrap_or("fia run").trim();
+            first.chars().take(72).collect()
+        })
+    }
+
+    /// Paths that envelopes declare as changed.
+    fn declared(&self, state: &crate::state::RunState) -> Vec<RepoPath> {
+        let envelopes = state.phases.values().filter_map(|phase| phase.envelope.as_ref());
+        let listed = envelopes.filter_map(|envelope| envelope.get("changed_files").and_then(Value::as_array));
+        let mut paths: Vec<RepoPath> = listed
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(|path| RepoPath::from(path.strip_prefix("./").unwrap_or(path)))
+            .collect();
+        paths.sort();
+        paths.dedup();
+        paths
+    }
+}

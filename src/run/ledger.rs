@@ -1,0 +1,46 @@
+//! The log, the state folded from it, and those who are told: always in step.
+
+use chrono::{DateTime, Utc};
+
+use super::{RunError, Watch};
+use crate::event::Event;
+use crate::ids::{PhaseName, RunId};
+use crate::state::RunState;
+use crate::store::{Journal, RunDir, StoreError};
+
+/// What a run knows, on disk and in memory.
+pub(super) struct Ledger {
+    run: RunId,
+    dir: RunDir,
+    journal: Journal,
+    state: RunState,
+    watchers: Vec<Box<dyn Watch>>,
+}
+
+impl Ledger {
+    pub(super) fn new(run: RunId, dir: RunDir, journal: Journal, state: RunState, watchers: Vec<Box<dyn Watch>>) -> Self {
+        Self { run, dir, journal, state, watchers }
+    }
+
+    pub(super) fn state(&self) -> &RunState {
+        &self.state
+    }
+
+    /// Appends, folds and shows one fact.
+    pub(super) fn record(&mut self, now: DateTime<Utc>, phase: Option<&PhaseName>, event: Event) -> Result<(), RunError> {
+        let projected = matches!(event, Event::AgentEnd(_) | Event::SessionRotation(_) | Event::SessionRetired(_));
+        let record = self.journal.append(now, phase, event)?;
+        self.state.apply(&record).map_err(|source| RunError::Log { run: self.run.clone(), source })?;
+        for watcher in &mut self.watchers {
+            watcher.record(&record);
+        }
+        if projected {
+            self.dir.save_agent_map(&self.state.agents)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn sync(&mut self) -> Result<(), StoreError> {
+        self.journal.sync()
+    }
+}

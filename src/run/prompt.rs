@@ -1,0 +1,333 @@
+//! What an agent is sent: the system prompt of the run, and the user prompt of each turn.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::agent::AgentOrder;
+use super::{Run, RunError};
+use crate::engine::{self, SessionChoice};
+use crate::envelope::{self, Schema};
+use crate::event::{
+    Event, Input, Order, PathChange, PrefixChanged, RepoPath, RetirementReason, RotationStoodDown, SessionRetired,
+    SessionRotation, Work,
+};
+use crate::ids::{AgentName, PhaseName};
+use crate::plan::EngineChoice;
+use crate::plan::prompt::{Values, render};
+use crate::session::digest::Digest;
+use crate::session::reseed::{Fresh, Preamble};
+use crate::session::rotation::{Question, Rotation, decide};
+
+/// Characters of a check's output that a fix is told; the whole is in a file that it is told too.
+const CHECK_TAIL_CHARS: usize = 4000;
+
+/// How a leg begins.
+pub(super) struct Opening {
+    pub(super) session: SessionChoice,
+    /// The one preamble of the leg, if it needs one.
+    preamble: Option<String>,
+}
+
+/// Digests of the sessions that are live in this process.
+pub(super) type Digests = BTreeMap<AgentName, Digest>;
+
+impl Run {
+    /// The system prompt of an agent: rendered once a run, stored, and the same bytes at every start.
+    pub(super) fn system_prompt(&self, agent: &AgentName) -> Result<String, RunError> {
+        let place = PathBuf::from(format!("agents/{agent}/system.md"));
+        let values = self.values("");
+        let text = render(&self.plan.agents[agent].system, &values)
+            .map_err(|source| RunError::Prompt { phase: PhaseName::new(agent.as_str()), source })?;
+        match self.place.dir.read(&place)? {
+            Some(stored) if stored == text.as_bytes() => return Ok(text),
+            Some(stored) => self.prefix_changed(agent, text.as_bytes(), &stored)?,
+            None => {}
+        }
+        self.place.dir.save(&place, text.as_bytes())?;
+        Ok(text)
+    }
+
+    /// The stored prompt is not the one of this run: says where, and it is put back.
+    fn prefix_changed(&self, agent: &AgentName, wanted: &[u8], found: &[u8]) -> Result<(), RunError> {
+        let byte = wanted.iter().zip(found).position(|(left, right)| left != right);
+        let byte = byte.unwrap_or(wanted.len().min(found.len()));
+        let excerpt = |bytes: &[u8]| {
+            String::from_utf8_lossy(&bytes[byte.min(bytes.len())..(byte + 60).min(bytes.len())]).into_owned()
+        };
+        let phase = self.with_state(|state| state.open_phases().next().map(|(name, _)| name.clone()));
+        let changed = PrefixChanged {
+            agent: agent.clone(),
+            block: "system.md".to_owned(),
+            byte,
+            before: excerpt(wanted),
+            after: excerpt(found),
+        };
+        self.record(phase.as_ref(), Event::PrefixChanged(changed))
+    }
+
+    fn values<'a>(&'a self, previous_envelope: &'a str) -> Values<'a> {
+        Values {
+            prompt: &self.plan.prompt,
+            previous_envelope,
+            context_handoff_dir: &self.place.handoff,
+            run_id: self.place.run.as_str(),
+        }
+    }
+
+    /// The first prompt of a leg, outermost part first (SPEC 4.9).
+    pub(super) fn compose(
+        &self,
+        order: &Order,
+        opening: &Opening,
+        note: Option<&str>,
+        schema: &Schema,
+    ) -> Result<String, RunError> {
+        let Work::Agent { agent, input, .. } = &order.work else { return Ok(String::new()) };
+        let previous = self.previous(input)?;
+        let template = &self.plan.agents[agent].user;
+        let rendered = render(template, &self.values(&previous))
+            .map_err(|source| RunError::Prompt { phase: order.phase.clone(), source })?;
+        let mut prompt = String::new();
+        for part in [note, opening.preamble.as_deref(), self.verdict_scope(agent).as_deref()].into_iter().flatten() {
+            prompt.push_str(part);
+        }
+        prompt.push_str(rendered.trim_end());
+        prompt.push_str("\n\n");
+        prompt.push_str(&schema.request());
+        Ok(prompt)
+    }
+
+    /// What a person found missing, told to each agent once.
+    fn verdict_scope(&self, agent: &AgentName) -> Option<String> {
+        self.with_state(|state| {
+            let (verdict, told) = state.verdict.as_ref()?;
+            if told.contains(agent) {
+                return None;
+            }
+            let mut text = "# Scope: a person looked at this run and found it incomplete\n\nMissing:\n".to_owned();
+            verdict.missing.iter().for_each(|missing| text += &format!("- {missing}\n"));
+            if let Some(note) = &verdict.note {
+                text += &format!("\n{note}\n");
+            }
+            text += "\nDo what is missing; leave alone what is not concerned.\n\n";
+            Some(text)
+        })
+    }
+
+    /// What a phase is handed as the previous envelope.
+    fn previous(&self, input: &Input) -> Result<String, RunError> {
+        match input {
+            Input::Nothing => Ok(String::new()),
+            Input::Envelope { phase } => Ok(self.with_state(|state| {
+                let envelope = state.phases.get(phase).and_then(|phase| phase.envelope.as_ref());
+                envelope.map(envelope::passed_on).unwrap_or_default()
+            })),
+            Input::Check { phase } => self.failures(phase),
+        }
+    }
+
+    /// The failures of a check phase as an envelope, with the end of the output.
+    fn failures(&self, phase: &PhaseName) -> Result<String, RunError> {
+        let checks = self.with_state(|state| state.phases.get(phase).map(|phase| phase.checks.clone()));
+        let checks = checks.unwrap_or_default();
+        let failed: Vec<_> = checks.iter().filter(|(_, passed, _)| !passed).collect();
+        let mut told = json!({
+            "status": if failed.is_empty() { "success" } else { "fail" },
+            "summary": match failed.as_slice() {
+                [] => "all checks passed".to_owned(),
+                some => format!("{} of {} checks failed", some.len(), checks.len()),
+            },
+            "failures": failed.iter().map(|(check, _, log)| {
+                let command = self.plan.checks.get(check).map_or("", |check| &check.run);
+                format!("{check}: `{command}` failed; whole output in {}", self.place.shown(log))
+            }).collect::<Vec<_>>(),
+        });
+        let mut output = String::new();
+        for (_, _, log) in &failed {
+            output += &self.tail(log, CHECK_TAIL_CHARS / failed.len().max(1))?;
+        }
+        told["output"] = Value::String(output);
+        Ok(serde_json::to_string_pretty(&told).expect("a value is JSON"))
+    }
+
+    fn tail(&self, log: &str, chars: usize) -> Result<String, RunError> {
+        let bytes = self.place.dir.read_tail(Path::new(log), chars * 4)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let skip = text.chars().count().saturating_sub(chars);
+        Ok(text.chars().skip(skip).collect())
+    }
+
+    /// Gives the agent a fresh session when one is due, before the first turn of the phase.
+    pub(super) fn rotate_if_due(&self, order: &AgentOrder<'_>, leg: u32, choice: &EngineChoice) -> Result<(), RunError> {
+        let phase = &order.order.phase;
+        let ceiling = self.plan.agents[order.agent].ceiling;
+        let decision = self.with_state(|state| {
+            let known = state.phases.get(phase);
+            decide(&Question {
+                ceiling,
+                entry: state.agents.entry(order.agent),
+                engine: choice.engine,
+                model: &choice.model,
+                death_marker: known.is_some_and(|phase| phase.death_marker || phase.permission_retried),
+            })
+        });
+        let Rotation::Due { reason, context_tokens } = decision else { return Ok(()) };
+        let archived = match self.archive(order.agent, choice)? {
+            Ok(archived) => archived,
+            Err(message) => {
+                let stood_down = RotationStoodDown { agent: order.agent.clone(), message };
+                return self.record(Some(phase), Event::RotationStoodDown(stood_down));
+            }
+        };
+        let fresh = Fresh::Rotated { reason, context_tokens: Some(context_tokens), cap: ceiling };
+        let preamble_bytes = self.preamble(order, leg, fresh, archived.first()).len();
+        let from_session = self.with_state(|state| state.agents.entry(order.agent)?.session_id.clone());
+        self.record(
+            Some(phase),
+            Event::SessionRotation(SessionRotation {
+                agent: order.agent.clone(),
+                reason,
+                context_tokens: Some(context_tokens),
+                cap: ceiling,
+                from_session,
+                archived,
+                preamble_bytes,
+                price: None,
+            }),
+        )
+    }
+
+    /// Moves an engine's session file aside. The inner error is the reason why it could not be moved.
+    fn archive(&self, agent: &AgentName, choice: &EngineChoice) -> Result<Result<Vec<String>, String>, RunError> {
+        let Some(file) = engine::for_name(choice.engine).session_file() else { return Ok(Ok(Vec::new())) };
+        match self.place.dir.archive(agent, file) {
+            Ok(archived) => Ok(Ok(archived.into_iter().collect())),
+            Err(error) => Ok(Err(error.to_string())),
+        }
+    }
+
+    /// The session that a leg goes on with, or a fresh one and the preamble that it begins with.
+    pub(super) fn opening(&self, order: &AgentOrder<'_>, leg: u32, choice: &EngineChoice) -> Result<Opening, RunError> {
+        let phase = &order.order.phase;
+        let (entry, died) = self.with_state(|state| {
+            let died = state.phases.get(phase).is_some_and(|phase| phase.death_marker);
+            (state.agents.entry(order.agent).cloned(), died)
+        });
+        let Some(entry) = entry else {
+            let preamble = died.then(|| self.preamble(order, leg, Fresh::Continued, None));
+            return Ok(Opening { session: SessionChoice::Fresh, preamble });
+        };
+        let same = entry.coding_agent == choice.engine && entry.model == choice.model;
+        let file = engine::for_name(choice.engine).session_file();
+        let there = file.is_none_or(|file| self.place.dir.agent_dir(order.agent).join(file).exists());
+        if let (true, true, Some(session)) = (same, there, entry.session_id.clone()) {
+            let preamble = died.then(|| self.preamble(order, leg, Fresh::Continued, None));
+            return Ok(Opening { session: SessionChoice::Resume(session), preamble });
+        }
+        let mut transcript = entry.retired.last().and_then(|retired| retired.transcript.clone());
+        let mut fresh = entry.fresh.filter(|_| entry.pending_reseed);
+        if fresh.is_none() {
+            let reason = if same { RetirementReason::SessionLost } else { RetirementReason::ModelChanged };
+            let old = EngineChoice { engine: entry.coding_agent, model: entry.model.clone(), level: None };
+            let archived = self.archive(order.agent, &old)?.unwrap_or_default();
+            transcript = archived.first().cloned();
+            let retired =
+                SessionRetired { agent: order.agent.clone(), reason, from_session: entry.session_id.clone(), archived };
+            self.record(Some(phase), Event::SessionRetired(retired))?;
+            fresh = Some(Fresh::Retired(reason));
+        }
+        let why = if died { Fresh::Continued } else { fresh.unwrap_or(Fresh::Retired(RetirementReason::SessionLost)) };
+        let preamble = self.preamble(order, leg, why, transcript.as_ref());
+        self.digests.borrow_mut().remove(order.agent);
+        Ok(Opening { session: SessionChoice::Fresh, preamble: Some(preamble) })
+    }
+
+    fn preamble(&self, order: &AgentOrder<'_>, leg: u32, fresh: Fresh, archived: Option<&String>) -> String {
+        let (changed, last) = self.with_state(|state| {
+            let changed: Vec<RepoPath> = state.changed.keys().cloned().collect();
+            // Of this phase only legs before this one have a digest.
+            let last = state.last_leg(order.agent).map(|(name, legs)| {
+                (name.clone(), if *name == order.order.phase { legs.min(leg.saturating_sub(1)) } else { legs })
+            });
+            (changed, last.filter(|(_, legs)| *legs > 0))
+        });
+        let of_last = |what: &str| {
+            let (phase, legs) = last.as_ref()?;
+            Some(format!("agents/{}/{phase}.{legs}.{what}", order.agent))
+        };
+        let digest = of_last("digest.md").map(|path| self.place.shown(&path));
+        let transcript = archived.cloned().or_else(|| of_last("transcript.jsonl")).map(|path| self.place.shown(&path));
+        let report_below = match &order.order.work {
+            Work::Agent { input, .. } => *input != Input::Nothing,
+            Work::Check { .. } | Work::Commit | Work::Approve { .. } => false,
+        };
+        Preamble { fresh, changed: &changed, digest: digest.as_deref(), transcript: transcript.as_deref(), report_below }
+            .render()
+    }
+
+    pub(super) fn with_digest(&self, agent: &AgentName, change: impl FnOnce(&mut Digest)) {
+        let mut digests = self.digests.borrow_mut();
+        let digest = match digests.entry(agent.clone()) {
+            std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::btree_map::Entry::Vacant(new) => new.insert(self.saved_digest(agent)),
+        };
+        change(digest);
+    }
+
+    /// The digest that an earlier process of fia left of a session that goes on.
+    fn saved_digest(&self, agent: &AgentName) -> Digest {
+        let resumed = self.with_state(|state| {
+            state.agents.entry(agent).and_then(|entry| entry.session_id.as_ref())?;
+            state.last_leg(agent).map(|(phase, leg)| format!("agents/{agent}/{phase}.{leg}.digest.md"))
+        });
+        let saved = resumed.and_then(|file| self.place.dir.read(Path::new(&file)).ok().flatten());
+        saved.map(|bytes| Digest::resume(&String::from_utf8_lossy(&bytes))).unwrap_or_default()
+    }
+
+    pub(super) fn digest_prompt(&self, agent: &AgentName, phase: &PhaseName, prompt: &str) {
+        self.with_digest(agent, |digest| digest.prompt(phase.as_str(), prompt));
+    }
+
+    pub(super) fn save_digest(&self, agent: &AgentName, phase: &PhaseName, leg: u32) -> Result<(), RunError> {
+        let text = self.digests.borrow().get(agent).map(Digest::render).unwrap_or_default();
+        let file = PathBuf::from(format!("agents/{agent}/{phase}.{leg}.digest.md"));
+        Ok(self.place.dir.save(&file, text.as_bytes())?)
+    }
+}
+
+/// Told to an agent whose writes were undone, in front of everything else.
+pub(super) fn permission_note(undone: &[PathChange]) -> String {
+    let mut text = "# Not allowed: some of your writes were undone\n\n\
+         You wrote to paths that are outside of what you may write, and they were put back as they were:\n"
+        .to_owned();
+    undone.iter().take(20).for_each(|change| text += &format!("- {}\n", change.path));
+    if undone.len() > 20 {
+        text += &format!("(+{} more)\n", undone.len() - 20);
+    }
+    text + "\nDo the task again without touching them; a second time ends the run.\n\n"
+}
+
+/// Asks for a report again, naming what was wrong with the last one.
+pub(super) fn report_correction(problem: &str, schema: &Schema) -> String {
+    format!("Your report could not be taken: {problem}.\n\nDo not repeat the work. {}", schema.request())
+}
+
+/// Asks to mend what gates found.
+pub(super) fn gate_correction(violations: &[String]) -> String {
+    let list: String = violations.iter().map(|violation| format!("- {violation}\n")).collect();
+    format!(
+        "Your report does not agree with the work tree:\n{list}\n\
+         Mend the work or the report, whichever is wrong, and end with the whole report again.\n"
+    )
+}
+
+/// Bytes in hexadecimal.
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _infallible = write!(text, "{byte:02x}");
+        text
+    })
+}
