@@ -19,3 +19,4 @@ pub mod process;
 pub mod rehearsal;
 pub mod session;
 pub mod state;
+pub mod tree;

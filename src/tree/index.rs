@@ -1,0 +1,128 @@
+//! The index as a file: kept before a leg, put back after it under git's own lock.
+
+use std::fs::{self, File, FileTimes};
+use std::io::{ErrorKind, Write as _};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use super::git::{self, Git};
+use super::{Repository, TreeError};
+
+/// How long another git may hold the lock; git holds it for as long as it writes the file.
+const LOCK_PATIENCE: Duration = Duration::from_secs(3);
+
+/// The bytes of an index and when they were written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Index {
+    content: Option<(Vec<u8>, SystemTime)>,
+}
+
+/// Whether an index said something else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IndexChange {
+    /// The same entries; git may have refreshed what it knows of the files.
+    Same,
+    /// Other entries or flags.
+    Different,
+}
+
+impl Index {
+    /// Reads the index of a work tree.
+    ///
+    /// # Errors
+    ///
+    /// When it is there and cannot be read.
+    pub(crate) fn capture(repository: &Repository) -> Result<Self, TreeError> {
+        let path = place(repository);
+        let error = |source| TreeError::io("read the index", &path, source);
+        match fs::read(&path) {
+            Ok(bytes) => {
+                let written = fs::metadata(&path).and_then(|meta| meta.modified()).map_err(error)?;
+                Ok(Self { content: Some((bytes, written)) })
+            }
+            Err(absent) if absent.kind() == ErrorKind::NotFound => Ok(Self { content: None }),
+            Err(source) => Err(error(source)),
+        }
+    }
+
+    /// Puts it back when its bytes differ.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written, or another git holds its lock for longer than 3 s.
+    pub(crate) fn put_back(&self, repository: &Repository) -> Result<IndexChange, TreeError> {
+        let now = Self::capture(repository)?;
+        let bytes = |index: &Self| index.content.as_ref().map(|(bytes, _)| bytes.clone());
+        if bytes(&now) == bytes(self) {
+            return Ok(IndexChange::Same);
+        }
+        let same = self.entries(repository)? == now.entries(repository)?;
+        self.write(repository)?;
+        Ok(if same { IndexChange::Same } else { IndexChange::Different })
+    }
+
+    /// What the index lists, without what it knows of the files' times.
+    fn entries(&self, repository: &Repository) -> Result<Vec<u8>, TreeError> {
+        let Some((bytes, _)) = &self.content else { return Ok(Vec::new()) };
+        let error = |source| TreeError::io("write a copy of the index in", &repository.git_dir, source);
+        // Beside the index, since a split index names its shared part by a path relative to itself.
+        let mut copy = tempfile::NamedTempFile::new_in(&repository.git_dir).map_err(error)?;
+        copy.write_all(bytes).map_err(error)?;
+        let git: Git = repository.git().with("GIT_INDEX_FILE", copy.path());
+        let listed = git.run(&["ls-files", "--stage", "-v", "-f", "-z"])?;
+        let intended = git.run(&["diff-files", "--name-only", "--diff-filter=A", "-z"])?;
+        Ok([listed, intended].concat())
+    }
+
+    fn write(&self, repository: &Repository) -> Result<(), TreeError> {
+        let (path, lock) = (place(repository), place(repository).with_extension("lock"));
+        let mut file = self.lock(&lock)?;
+        let written = match &self.content {
+            Some((bytes, written)) => file
+                .write_all(bytes)
+                // git reads a file again when its time is not older than the index's: a newer index would hide edits.
+                .and_then(|()| file.set_times(FileTimes::new().set_modified(*written)))
+                .and_then(|()| fs::rename(&lock, &path)),
+            None => fs::remove_file(&path).and_then(|()| fs::remove_file(&lock)),
+        };
+        written.map_err(|source| {
+            let _it_may_be_renamed_already = fs::remove_file(&lock);
+            TreeError::io("put back the index", path, source)
+        })
+    }
+
+    fn lock(&self, lock: &PathBuf) -> Result<File, TreeError> {
+        let started = std::time::Instant::now();
+        loop {
+            match File::create_new(lock) {
+                Ok(file) => return Ok(file),
+                Err(held) if held.kind() == ErrorKind::AlreadyExists => {
+                    if started.elapsed() > LOCK_PATIENCE {
+                        return Err(TreeError::IndexLocked { path: lock.clone() });
+                    }
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                Err(source) => return Err(TreeError::io("lock the index by", lock, source)),
+            }
+        }
+    }
+}
+
+/// Where the index is.
+fn place(repository: &Repository) -> PathBuf {
+    repository.git_dir.join("index")
+}
+
+/// The paths whose index entry differs from the commit that is checked out: all of them on an unborn branch.
+///
+/// # Errors
+///
+/// When git fails.
+pub(crate) fn staged(repository: &Repository) -> Result<Vec<Vec<u8>>, TreeError> {
+    let git = repository.git();
+    let listed = match repository.head()?.commit() {
+        Some(commit) => git.run(&["diff-index", "--cached", "--no-renames", "--name-only", "-z", commit])?,
+        None => git.run(&["ls-files", "-z"])?,
+    };
+    Ok(git::records(&listed).map(<[u8]>::to_vec).collect())
+}

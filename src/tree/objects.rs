@@ -1,0 +1,308 @@
+//! Contents of files, kept so that they can be put back: git objects in the run's own store.
+//!
+//! The store is a bare repository in `runs/ID/objects`, so that no setting, filter or hook of the user's has a say
+//! and nothing of fia enters the user's repository; what the commit checked out already holds is not kept twice.
+//! Contents go through `git fast-import`, which takes bytes instead of paths (any name works, links too) and
+//! writes one synced pack: 6,000 files took 0.09 s where `git hash-object -w` took 3.8 s (git 2.47, 2026-11-30).
+
+use std::collections::HashSet;
+use std::fs::{self, File, Metadata};
+use std::io::{self, BufReader, BufWriter, Read, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Stdio};
+
+use sha1::Sha1;
+use sha2::{Digest as _, Sha256};
+
+use super::git::{self, Git};
+use super::{ObjectFormat, Repository, TreeError};
+
+/// Files up to this many bytes are read into memory; larger ones are read in pieces, twice.
+const WHOLE_FILE_BYTES: u64 = 8 << 20;
+
+/// `fast-import` as the store uses it: one pack however few objects, no time spent on small packs.
+const IMPORT: [&str; 9] = [
+    "-c",
+    "fastimport.unpackLimit=0",
+    "-c",
+    "pack.compression=1",
+    "-c",
+    "core.bigFileThreshold=8m",
+    "fast-import",
+    "--quiet",
+    "--done",
+];
+
+/// The run's store.
+#[derive(Debug)]
+pub(crate) struct ObjectStore {
+    dir: PathBuf,
+    /// Objects of the repository, read when the store has none.
+    alternates: PathBuf,
+    format: ObjectFormat,
+    /// Ids that can be read back.
+    held: HashSet<String>,
+    import: Option<Import>,
+}
+
+/// A running `git fast-import`.
+#[derive(Debug)]
+struct Import {
+    child: Child,
+    stdin: BufWriter<ChildStdin>,
+}
+
+impl ObjectStore {
+    /// Opens the store in `dir`, or makes it.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be made or git fails.
+    pub(crate) fn open(dir: &Path, repository: &Repository) -> Result<Self, TreeError> {
+        if !dir.join("HEAD").is_file() {
+            fs::create_dir_all(dir).map_err(|source| TreeError::io("make the folder", dir, source))?;
+            let format = format!("--object-format={}", repository.format.as_str());
+            Git::at(dir).run(&["init", "--quiet", "--bare", "--template=", &format, "."])?;
+        }
+        let (dir, alternates) = (dir.to_owned(), repository.objects.clone());
+        let mut store = Self { dir, alternates, format: repository.format, held: HashSet::new(), import: None };
+        let own =
+            store.git().run(&["cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)"])?;
+        store.held.extend(String::from_utf8_lossy(&own).lines().map(str::to_owned));
+        if let Some(commit) = repository.head()?.commit() {
+            let listed = repository.git().run(&["ls-tree", "-r", "-z", "--full-tree", "--object-only", commit])?;
+            store.held.extend(git::records(&listed).map(git::text));
+        }
+        Ok(store)
+    }
+
+    /// git in the store, which sees nothing but the store.
+    fn git(&self) -> Git {
+        Git::at(&self.dir).with("GIT_DIR", ".")
+    }
+
+    /// Keeps the content of a file or the target of a link; its id.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read or git fails.
+    pub(crate) fn keep(&mut self, path: &Path, meta: &Metadata) -> Result<String, TreeError> {
+        let error = |source| TreeError::io("read", path, source);
+        if meta.is_symlink() {
+            let target = fs::read_link(path).map_err(error)?;
+            return self.keep_bytes(target.as_os_str().as_bytes());
+        }
+        if meta.len() <= WHOLE_FILE_BYTES {
+            return self.keep_bytes(&fs::read(path).map_err(error)?);
+        }
+        let mut file = File::open(path).map_err(error)?;
+        let id = pass_on(self.format, &mut file, meta.len(), &mut io::sink()).map_err(error)?;
+        if self.held.contains(&id) {
+            return Ok(id);
+        }
+        // The bytes that git gets are those that count, should the file change between the two readings.
+        let mut file = File::open(path).map_err(error)?;
+        let format = self.format;
+        self.send(meta.len(), |stdin| pass_on(format, &mut file, meta.len(), stdin)).map_err(|failure| match failure {
+            Unsent::Git(error) => error,
+            Unsent::Io(source) => error(source),
+        })
+    }
+
+    fn keep_bytes(&mut self, bytes: &[u8]) -> Result<String, TreeError> {
+        let mut hash = Hash::of_blob(self.format, bytes.len() as u64);
+        hash.update(bytes);
+        let id = hash.finish();
+        if self.held.contains(&id) {
+            return Ok(id);
+        }
+        self.send(bytes.len() as u64, |stdin| stdin.write_all(bytes).map(|()| id)).map_err(|failure| match failure {
+            Unsent::Git(error) => error,
+            Unsent::Io(source) => TreeError::io("write to", &self.dir, source),
+        })
+    }
+
+    /// Sends one content to git; `write` writes it and returns its id.
+    fn send(
+        &mut self,
+        size: u64,
+        write: impl FnOnce(&mut BufWriter<ChildStdin>) -> io::Result<String>,
+    ) -> Result<String, Unsent> {
+        let mut import = self.importing().map_err(Unsent::Git)?;
+        let sent = writeln!(import.stdin, "blob\ndata {size}")
+            .and_then(|()| write(&mut import.stdin))
+            .and_then(|id| import.stdin.write_all(b"\n").map(|()| id));
+        self.import = Some(import);
+        match sent {
+            Ok(id) => {
+                self.held.insert(id.clone());
+                Ok(id)
+            }
+            // git went away: it has said why.
+            Err(source) if source.kind() == io::ErrorKind::BrokenPipe => {
+                Err(self.settle().err().map_or(Unsent::Io(source), Unsent::Git))
+            }
+            Err(source) => {
+                let _half_a_content_is_none = self.settle();
+                Err(Unsent::Io(source))
+            }
+        }
+    }
+
+    /// Whether a content can be read back.
+    pub(crate) fn holds(&self, id: &str) -> bool {
+        self.held.contains(id)
+    }
+
+    fn importing(&mut self) -> Result<Import, TreeError> {
+        if let Some(import) = self.import.take() {
+            return Ok(import);
+        }
+        let git = self.git();
+        let mut child = git.command(&IMPORT).stdin(Stdio::piped()).spawn().map_err(|source| git.unstarted(source))?;
+        let stdin = child.stdin.take().ok_or_else(|| git.unstarted(io::ErrorKind::BrokenPipe.into()))?;
+        Ok(Import { child, stdin: BufWriter::with_capacity(1 << 16, stdin) })
+    }
+
+    /// Waits until everything kept so far is on the disk.
+    ///
+    /// # Errors
+    ///
+    /// With git's words when it failed; then nothing counts as kept any more.
+    pub(crate) fn settle(&mut self) -> Result<(), TreeError> {
+        let Some(Import { child, mut stdin }) = self.import.take() else { return Ok(()) };
+        // A git that failed has closed its end; its status tells, not the broken pipe.
+        let said_done = stdin.write_all(b"done\n").and_then(|()| stdin.flush());
+        drop(stdin);
+        let output = child.wait_with_output().map_err(|source| TreeError::NoGit { source })?;
+        let settled = git::succeeded(&IMPORT, output)
+            .and_then(|_| said_done.map_err(|source| TreeError::io("write to", &self.dir, source)));
+        if settled.is_err() {
+            self.held.clear();
+        }
+        settled
+    }
+
+    /// Reads contents back in one `git cat-file --batch`, in the order of `ids`. `each` gets the place in `ids` and
+    /// the bytes, or `None` for one that nobody has any more.
+    ///
+    /// # Errors
+    ///
+    /// When git fails, and what `each` returns.
+    pub(crate) fn read(
+        &self,
+        ids: &[&str],
+        mut each: impl FnMut(usize, Option<&mut dyn Read>) -> Result<(), TreeError>,
+    ) -> Result<(), TreeError> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let args = ["cat-file", "--batch", "--buffer"];
+        let git = self.git().with("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted(&self.alternates));
+        let mut child = git.command(&args).stdin(Stdio::piped()).spawn().map_err(|source| git.unstarted(source))?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let list = ids.join("\n") + "\n";
+        let done = std::thread::scope(|scope| {
+            scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(list.as_bytes())));
+            let mut answers = BufReader::with_capacity(1 << 16, stdout.into_iter().next().ok_or(())?);
+            Ok((0..ids.len()).try_for_each(|place| self.answer(&mut answers, |bytes| each(place, bytes))))
+        });
+        let output = child.wait_with_output().map_err(|source| TreeError::NoGit { source })?;
+        done.unwrap_or_else(|()| Err(git.unstarted(io::ErrorKind::BrokenPipe.into())))?;
+        git::succeeded(&args, output).map(drop)
+    }
+
+    /// Reads one answer of `cat-file --batch`, all of it, whatever `each` made of it.
+    fn answer(
+        &self,
+        answers: &mut impl io::BufRead,
+        each: impl FnOnce(Option<&mut dyn Read>) -> Result<(), TreeError>,
+    ) -> Result<(), TreeError> {
+        let error = |source| TreeError::io("read from", &self.dir, source);
+        let mut heading = String::new();
+        answers.read_line(&mut heading).map_err(error)?;
+        let Some(size) = heading.trim_end().rsplit(' ').next().and_then(|size| size.parse::<u64>().ok()) else {
+            return if heading.ends_with(" missing\n") {
+                each(None)
+            } else {
+                Err(error(io::Error::new(io::ErrorKind::InvalidData, format!("git said {heading:?}"))))
+            };
+        };
+        let mut bytes = answers.by_ref().take(size);
+        let result = each(Some(&mut bytes));
+        io::copy(&mut bytes, &mut io::sink()).map_err(error)?;
+        answers.read_exact(&mut [0]).map_err(error)?;
+        result
+    }
+}
+
+/// Why a content did not reach git.
+enum Unsent {
+    Git(TreeError),
+    Io(io::Error),
+}
+
+/// Copies exactly `size` bytes and returns their id.
+fn pass_on(format: ObjectFormat, from: &mut impl Read, size: u64, to: &mut impl io::Write) -> io::Result<String> {
+    let mut hash = Hash::of_blob(format, size);
+    let mut left = size;
+    let mut piece = vec![0; 1 << 16];
+    while left > 0 {
+        let wanted = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let count = from.read(&mut piece[..wanted])?;
+        if count == 0 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter while it was read"));
+        }
+        hash.update(&piece[..count]);
+        to.write_all(&piece[..count])?;
+        left -= count as u64;
+    }
+    Ok(hash.finish())
+}
+
+/// A path as the list of alternates wants it: quoted, since a colon would end it.
+fn quoted(path: &Path) -> std::ffi::OsString {
+    use std::os::unix::ffi::OsStringExt as _;
+    let mut text = vec![b'"'];
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'"' | b'\\' => text.extend([b'\\', *byte]),
+            b'\n' => text.extend(b"\\n"),
+            _ => text.push(*byte),
+        }
+    }
+    text.push(b'"');
+    std::ffi::OsString::from_vec(text)
+}
+
+/// The hash that makes a blob's id.
+enum Hash {
+    Sha1(Sha1),
+    Sha256(Sha256),
+}
+
+impl Hash {
+    fn of_blob(format: ObjectFormat, size: u64) -> Self {
+        let mut hash = match format {
+            ObjectFormat::Sha1 => Self::Sha1(Sha1::new()),
+            ObjectFormat::Sha256 => Self::Sha256(Sha256::new()),
+        };
+        hash.update(format!("blob {size}\0").as_bytes());
+        hash
+    }
+
+    fn update(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Sha1(hash) => hash.update(bytes),
+            Self::Sha256(hash) => hash.update(bytes),
+        }
+    }
+
+    fn finish(self) -> String {
+        match self {
+            Self::Sha1(hash) => super::hexadecimal(&hash.finalize()),
+            Self::Sha256(hash) => super::hexadecimal(&hash.finalize()),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What git says beside the files: HEAD, branches, tags, stashes, index, config and hooks, put back after a leg by
+//! compare-and-swap with the work tree kept (SPEC 11.4).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::git_files::GitFiles;
+use super::index::{Index, IndexChange};
+use super::{Head, Repository, TreeError, git};
+use crate::ids::RunId;
+
+/// The state before a leg.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GitState {
+    head: Head,
+    refs: BTreeMap<String, String>,
+    index: Index,
+    files: GitFiles,
+}
+
+/// What a leg changed beside the files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GitChanges {
+    /// Where HEAD went, if it moved: a commit or a branch. The agent's commits can still be found there.
+    pub head_moved_to: Option<String>,
+    /// What was put back: `HEAD`, `index`, full names of refs with the commit they had, `.git/…` for files.
+    pub put_back: Vec<String>,
+    /// Refs that changed and were left as they are now.
+    pub left_alone: Vec<String>,
+}
+
+impl GitState {
+    /// Reads the state of a work tree.
+    ///
+    /// # Errors
+    ///
+    /// When git fails or a file cannot be read.
+    pub fn capture(repository: &Repository) -> Result<Self, TreeError> {
+        Ok(Self {
+            head: repository.head()?,
+            refs: local_refs(repository)?,
+            index: Index::capture(repository)?,
+            files: GitFiles::capture(repository)?,
+        })
+    }
+
+    /// The HEAD of this state.
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// Puts everything back that differs. Left alone are branches that another work tree has checked out and
+    /// `fia/*` of other runs; `refs/remotes/` is not looked at.
+    ///
+    /// # Errors
+    ///
+    /// When git fails, also because a ref changed at this very moment.
+    pub fn put_back(&self, repository: &Repository, run: &RunId) -> Result<GitChanges, TreeError> {
+        let mut changes = GitChanges::default();
+        // Config and hooks first: what comes after runs git, which obeys them.
+        let mut files = self.files.put_back(repository)?;
+        let (head, refs) = (repository.head()?, local_refs(repository)?);
+        if head != self.head {
+            changes.head_moved_to = head.commit().or(head.branch()).map(str::to_owned);
+        }
+        if head.branch() != self.head.branch() || (self.head.branch().is_none() && head != self.head) {
+            self.put_head_back(repository, &head)?;
+            changes.put_back.push("HEAD".to_owned());
+        }
+        if refs != self.refs {
+            self.put_refs_back(repository, run, &refs, &mut changes)?;
+            // The list of stashes is a reflog, which the update above has written to.
+            files.extend(self.files.put_back(repository)?);
+        }
+        if self.index.put_back(repository)? == IndexChange::Different {
+            changes.put_back.push("index".to_owned());
+        }
+        let files: BTreeSet<_> = files.into_iter().map(|file| format!(".git/{}", file.display())).collect();
+        changes.put_back.extend(files);
+        Ok(changes)
+    }
+
+    fn put_head_back(&self, repository: &Repository, now: &Head) -> Result<(), TreeError> {
+        let git = repository.git();
+        let reason = "fia: back to before the leg";
+        match &self.head {
+            Head::Branch { name, .. } | Head::Unborn { name } => git.run(&["symbolic-ref", "-m", reason, "HEAD", name]),
+            Head::Detached { commit } => {
+                let old = now.commit().unwrap_or_default();
+                git.run(&["update-ref", "-m", reason, "--no-deref", "HEAD", commit, old])
+            }
+        }
+        .map(drop)
+    }
+
+    fn put_refs_back(
+        &self,
+        repository: &Repository,
+        run: &RunId,
+        now: &BTreeMap<String, String>,
+        changes: &mut GitChanges,
+    ) -> Result<(), TreeError> {
+        let elsewhere = checked_out_elsewhere(repository)?;
+        let own = format!("refs/heads/fia/{run}");
+        let theirs = |name: &str| (name.starts_with("refs/heads/fia/") && name != own) || elsewhere.contains(name);
+        let names: BTreeSet<&String> = self.refs.keys().chain(now.keys()).collect();
+        let (mut removals, mut updates) = (Vec::new(), Vec::new());
+        for name in names.into_iter().filter(|name| self.refs.get(*name) != now.get(*name)) {
+            if theirs(name) {
+                changes.left_alone.push(name.clone());
+                continue;
+            }
+            match (self.refs.get(name), now.get(name)) {
+                (None, Some(new)) => removals.extend(command(&["delete", name], &[new])),
+                (Some(old), None) => updates.extend(command(&["create", name], &[old])),
+                (Some(old), Some(new)) => updates.extend(command(&["update", name], &[old, new])),
+                (None, None) => {}
+            }
+            let at = now.get(name).map_or("deleted", String::as_str);
+            changes.put_back.push(format!("{name} ({at})"));
+        }
+        // Removals on their own: a new `a/b` stands in the way of a deleted `a`.
+        for batch in [removals, updates].iter().filter(|batch| !batch.is_empty()) {
+            repository.git().feed(&["update-ref", "-m", "fia: back to before the leg", "--stdin", "-z"], batch)?;
+        }
+        Ok(())
+    }
+}
+
+/// One command of `git update-ref --stdin -z`.
+fn command(start: &[&str], values: &[&String]) -> Vec<u8> {
+    let mut bytes = start.join(" ").into_bytes();
+    bytes.push(0);
+    for value in values {
+        bytes.extend(value.as_bytes());
+        bytes.push(0);
+    }
+    bytes
+}
+
+/// Local branches, tags and the newest stash, by full name. Refs that are names of other refs are left out.
+fn local_refs(repository: &Repository) -> Result<BTreeMap<String, String>, TreeError> {
+    let format = "--format=%(objectname) %(symref) %(refname)";
+    let listed = repository.git().run(&["for-each-ref", format, "refs/heads", "refs/tags", "refs/stash"])?;
+    let lines = String::from_utf8_lossy(&listed).into_owned();
+    let plain = lines.lines().filter_map(|line| line.split_once("  "));
+    Ok(plain.map(|(id, name)| (name.to_owned(), id.to_owned())).collect())
+}
+
+/// Branches that other work trees have checked out.
+fn checked_out_elsewhere(repository: &Repository) -> Result<BTreeSet<String>, TreeError> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let listed = repository.git().run(&["worktree", "list", "--porcelain", "-z"])?;
+    let (mut branches, mut ours) = (BTreeSet::new(), false);
+    for line in git::records(&listed) {
+        if let Some(path) = line.strip_prefix(b"worktree ") {
+            ours = path == repository.top.as_os_str().as_bytes();
+        } else if let Some(branch) = line.strip_prefix(b"branch ")
+            && !ours
+        {
+            branches.insert(String::from_utf8_lossy(branch).into_owned());
+        }
+    }
+    Ok(branches)
+}

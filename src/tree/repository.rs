@@ -1,0 +1,144 @@
+//! Where the repository is and what is checked out.
+
+use std::path::{Path, PathBuf};
+
+use super::TreeError;
+use super::git::{self, Git};
+
+/// A repository with a work tree, as seen from that work tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repository {
+    /// Top of the work tree.
+    pub top: PathBuf,
+    /// Git's directory of this work tree: HEAD and index.
+    pub git_dir: PathBuf,
+    /// Git's directory of all work trees: refs, config, hooks.
+    pub common_dir: PathBuf,
+    /// Where its objects are.
+    pub objects: PathBuf,
+    /// How its object ids are made.
+    pub format: ObjectFormat,
+}
+
+/// How a repository makes object ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectFormat {
+    /// SHA-1, 40 digits.
+    Sha1,
+    /// SHA-256, 64 digits.
+    Sha256,
+}
+
+impl ObjectFormat {
+    /// As git spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sha1 => "sha1",
+            Self::Sha256 => "sha256",
+        }
+    }
+}
+
+/// What is checked out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Head {
+    /// A branch with at least one commit.
+    Branch {
+        /// Full name, `refs/heads/…`.
+        name: String,
+        /// Its commit.
+        commit: String,
+    },
+    /// A branch without a commit yet: the empty tree is the base.
+    Unborn {
+        /// Full name, `refs/heads/…`.
+        name: String,
+    },
+    /// A commit without a branch.
+    Detached {
+        /// The commit.
+        commit: String,
+    },
+}
+
+impl Head {
+    /// The commit that is checked out.
+    pub fn commit(&self) -> Option<&str> {
+        match self {
+            Self::Branch { commit, .. } | Self::Detached { commit } => Some(commit),
+            Self::Unborn { .. } => None,
+        }
+    }
+
+    /// The full name of the branch that is checked out.
+    pub fn branch(&self) -> Option<&str> {
+        match self {
+            Self::Branch { name, .. } | Self::Unborn { name } => Some(name),
+            Self::Detached { .. } => None,
+        }
+    }
+}
+
+impl Repository {
+    /// Finds the repository whose work tree holds `dir`.
+    ///
+    /// # Errors
+    ///
+    /// [`TreeError::NotARepository`], [`TreeError::NoWorkTree`] in a bare repository or inside a `.git` folder,
+    /// and git's own refusals, for example of a folder of another owner.
+    pub fn discover(dir: &Path) -> Result<Self, TreeError> {
+        let git = Git::at(dir);
+        let args = ["rev-parse", "--is-inside-work-tree"];
+        let output = git.output(&args, None)?;
+        if !output.status.success() && String::from_utf8_lossy(&output.stderr).contains("not a git repository") {
+            return Err(TreeError::NotARepository { dir: dir.to_owned() });
+        }
+        if git::text(&git::succeeded(&args, output)?) != "true" {
+            return Err(TreeError::NoWorkTree { dir: dir.to_owned() });
+        }
+        // One question a call: a path may hold a line end.
+        let path = |what: &[&str]| {
+            git.run(&[&["rev-parse", "--path-format=absolute"], what].concat()).map(|answer| git::path(&answer))
+        };
+        Ok(Self {
+            top: path(&["--show-toplevel"])?,
+            git_dir: path(&["--git-dir"])?,
+            common_dir: path(&["--git-common-dir"])?,
+            objects: path(&["--git-path", "objects"])?,
+            format: match git::text(&git.run(&["rev-parse", "--show-object-format"])?).as_str() {
+                "sha256" => ObjectFormat::Sha256,
+                _ => ObjectFormat::Sha1,
+            },
+        })
+    }
+
+    /// Whether this is a linked work tree, whose `.git` is a file.
+    pub fn is_linked(&self) -> bool {
+        self.git_dir != self.common_dir
+    }
+
+    /// What is checked out now.
+    ///
+    /// # Errors
+    ///
+    /// When git fails.
+    pub fn head(&self) -> Result<Head, TreeError> {
+        let git = self.git();
+        let name = git.ask(&["symbolic-ref", "-q", "HEAD"])?.map(|name| git::text(&name));
+        let commit = git.ask(&["rev-parse", "-q", "--verify", "HEAD^{commit}"])?.map(|commit| git::text(&commit));
+        match (name, commit) {
+            (Some(name), Some(commit)) => Ok(Head::Branch { name, commit }),
+            (Some(name), None) => Ok(Head::Unborn { name }),
+            (None, Some(commit)) => Ok(Head::Detached { commit }),
+            (None, None) => Err(TreeError::Git {
+                command: "rev-parse".to_owned(),
+                words: "HEAD names neither a branch nor a commit".to_owned(),
+            }),
+        }
+    }
+
+    /// git at the top of the work tree.
+    pub(crate) fn git(&self) -> Git {
+        Git::at(&self.top)
+    }
+}

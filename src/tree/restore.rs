@@ -1,0 +1,147 @@
+//! Putting contents back, by path, never through a link.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ffi::OsStr;
+use std::fs::{self, Permissions};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use super::TreeError;
+use super::objects::ObjectStore;
+use super::walk::ancestors;
+use crate::event::{Content, FileKind, PathChange, RepoPath};
+
+/// A path that could not be put back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotRestored {
+    /// The path.
+    pub path: RepoPath,
+    /// Why.
+    pub reason: String,
+}
+
+/// Puts paths of a work tree back.
+pub(crate) struct Restore<'a> {
+    pub(crate) top: &'a Path,
+    pub(crate) store: &'a ObjectStore,
+    /// Folders to make, with their permission bits; others get the usual ones.
+    pub(crate) folders: &'a BTreeMap<RepoPath, u32>,
+    /// Where what stands in the way goes, if it is in no snapshot.
+    pub(crate) aside: &'a Path,
+}
+
+impl Restore<'_> {
+    /// Gives every path the content *before* its change: one git process however many paths. Returns what failed.
+    ///
+    /// # Errors
+    ///
+    /// When git fails; a single path that cannot be written is in the answer instead.
+    pub(crate) fn put_back(&self, changes: &[PathChange]) -> Result<Vec<NotRestored>, TreeError> {
+        let mut failed = Vec::new();
+        let mut note = |path: &RepoPath, result: io::Result<()>| {
+            if let Err(error) = result {
+                failed.push(NotRestored { path: path.clone(), reason: error.to_string() });
+            }
+        };
+        let mut emptied = BTreeSet::new();
+        for change in changes.iter().filter(|change| change.before.is_none()) {
+            note(&change.path, self.remove(&change.path));
+            emptied.extend(ancestors(&change.path).filter(|folder| !self.folders.contains_key(folder)));
+        }
+        // The deepest come last in the order of paths.
+        for folder in emptied.iter().rev().filter(|folder| self.is_reachable(folder)) {
+            let _stays_if_not_empty = fs::remove_dir(folder.below(self.top));
+        }
+        let mut made = HashSet::new();
+        let mut contents = Vec::new();
+        for change in changes {
+            let Some(before) = &change.before else { continue };
+            let same_bytes = |after: &Content| after.kind == before.kind && after.id == before.id;
+            if let Err(error) = self.make_way(&change.path, &mut made) {
+                note(&change.path, Err(error));
+            } else if before.kind == FileKind::Special {
+                note(&change.path, Err(io::Error::other("it is no file, and cannot be made again")));
+            } else if before.kind == FileKind::File && change.after.as_ref().is_some_and(same_bytes) {
+                let mode = Permissions::from_mode(before.mode);
+                note(&change.path, fs::set_permissions(change.path.below(self.top), mode));
+            } else {
+                contents.push((&change.path, before));
+            }
+        }
+        let ids: Vec<&str> = contents.iter().map(|(_, content)| content.id.as_str()).collect();
+        self.store.read(&ids, |place, bytes| {
+            let (path, content) = contents[place];
+            let result = bytes
+                .ok_or_else(|| io::Error::other(format!("its content {} is gone", content.id)))
+                .and_then(|bytes| write(&path.below(self.top), content, bytes));
+            note(path, result);
+            Ok(())
+        })?;
+        Ok(failed)
+    }
+
+    /// Removes a file or link, never a folder.
+    fn remove(&self, path: &RepoPath) -> io::Result<()> {
+        let file = path.below(self.top);
+        if !self.is_reachable(path) || fs::symlink_metadata(&file).is_ok_and(|meta| meta.is_dir()) {
+            return Ok(());
+        }
+        match fs::remove_file(file) {
+            Err(gone) if gone.kind() == ErrorKind::NotFound => Ok(()),
+            result => result,
+        }
+    }
+
+    /// Whether every folder above a path is a real one.
+    fn is_reachable(&self, path: &RepoPath) -> bool {
+        ancestors(path).all(|folder| fs::symlink_metadata(folder.below(self.top)).is_ok_and(|meta| meta.is_dir()))
+    }
+
+    /// Makes the folders above a path, and moves away what stands in their place or, as a folder, in the path's.
+    fn make_way(&self, path: &RepoPath, made: &mut HashSet<RepoPath>) -> io::Result<()> {
+        let mut above: Vec<RepoPath> = ancestors(path).take_while(|folder| !made.contains(folder)).collect();
+        above.reverse();
+        for folder in above {
+            let place = folder.below(self.top);
+            if !fs::symlink_metadata(&place).is_ok_and(|meta| meta.is_dir()) {
+                self.move_away(&place)?;
+                let mode = self.folders.get(&folder).copied();
+                fs::DirBuilder::new().mode(mode.unwrap_or(0o777)).create(&place)?;
+                if let Some(mode) = mode {
+                    // The umask has no say about a folder that was there.
+                    fs::set_permissions(&place, Permissions::from_mode(mode))?;
+                }
+            }
+            made.insert(folder);
+        }
+        let place = path.below(self.top);
+        if fs::symlink_metadata(&place).is_ok_and(|meta| meta.is_dir()) { self.move_away(&place) } else { Ok(()) }
+    }
+
+    /// Moves what is not in any snapshot out of the way; it is kept.
+    fn move_away(&self, place: &Path) -> io::Result<()> {
+        if fs::symlink_metadata(place).is_err() {
+            return Ok(());
+        }
+        fs::create_dir_all(self.aside)?;
+        let kept = tempfile::tempdir_in(self.aside)?.keep();
+        fs::rename(place, kept.join(place.file_name().unwrap_or_default()))
+    }
+}
+
+/// Writes a file or link beside its place and renames it there, so that a link is replaced and never followed.
+fn write(place: &Path, content: &Content, bytes: &mut dyn Read) -> io::Result<()> {
+    let folder: PathBuf = place.parent().map_or_else(PathBuf::new, Path::to_owned);
+    if content.kind == FileKind::Symlink {
+        let mut target = Vec::new();
+        bytes.read_to_end(&mut target)?;
+        let new = tempfile::Builder::new().make_in(&folder, |name| symlink(OsStr::from_bytes(&target), name))?;
+        return new.persist(place).map(drop).map_err(|failed| failed.error);
+    }
+    let mut new = tempfile::NamedTempFile::new_in(&folder)?;
+    io::copy(bytes, new.as_file_mut())?;
+    new.as_file().set_permissions(Permissions::from_mode(content.mode))?;
+    new.persist(place).map(drop).map_err(|failed| failed.error)
+}

@@ -1,0 +1,159 @@
+//! Our own walk over a work tree: every file by lstat, nested repositories entered, no `.git` and not the data
+//! directory.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, DirEntry, Metadata};
+use std::ops::Bound;
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use super::TreeError;
+use super::ignore::{Entry, IgnoreRules};
+use super::pattern::Pattern;
+use crate::event::RepoPath;
+
+/// What decides which paths a walk sees.
+#[derive(Debug)]
+pub(crate) struct Walk<'a> {
+    pub(crate) top: &'a Path,
+    pub(crate) ignore: &'a IgnoreRules,
+    /// Patterns that bring ignored paths back into the guard.
+    pub(crate) named: &'a [Pattern],
+    /// The data directory, when it is in the work tree.
+    pub(crate) skip: Option<&'a RepoPath>,
+}
+
+/// What a walk saw, in no order.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// Everything that is no folder.
+    pub(crate) leaves: Vec<(RepoPath, Metadata)>,
+    /// Folders and their permission bits.
+    pub(crate) folders: BTreeMap<RepoPath, u32>,
+}
+
+/// Where the walk is: outside every ignored folder, or in one, with the patterns that name it.
+#[derive(Clone)]
+enum Place<'a> {
+    Open,
+    Ignored(Vec<&'a Pattern>),
+}
+
+impl<'a> Walk<'a> {
+    /// Walks the tree.
+    ///
+    /// # Errors
+    ///
+    /// When a folder cannot be read or a path not examined; one that vanishes meanwhile counts as absent.
+    pub(crate) fn run(&self) -> Result<Seen, TreeError> {
+        let mut seen = Seen::default();
+        self.folder(&RepoPath::new(""), &Place::Open, &mut seen)?;
+        Ok(seen)
+    }
+
+    fn folder(&self, folder: &RepoPath, place: &Place<'a>, seen: &mut Seen) -> Result<(), TreeError> {
+        for entry in entries(&folder.below(self.top))? {
+            let path = join(folder, &entry.name);
+            if entry.name == b".git" || self.skip == Some(&path) {
+                continue;
+            }
+            if !entry.is_folder && !self.shows(&path, place) {
+                continue;
+            }
+            let inside = if entry.is_folder { self.inside(&path, place) } else { None };
+            if entry.is_folder && inside.is_none() {
+                continue;
+            }
+            let meta = match entry.entry.metadata() {
+                Ok(meta) => meta,
+                Err(gone) if gone.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(source) => return Err(TreeError::io("examine", path.below(self.top), source)),
+            };
+            match inside {
+                Some(inside) if meta.is_dir() => {
+                    self.folder(&path, &inside, seen)?;
+                    seen.folders.insert(path, meta.mode() & 0o7777);
+                }
+                _ => seen.leaves.push((path, meta)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a file or link is in the guard.
+    fn shows(&self, path: &RepoPath, place: &Place<'a>) -> bool {
+        match place {
+            Place::Open => {
+                !self.ignore.ignores(path, Entry::Leaf)
+                    || self.named.iter().any(|pattern| pattern.matches(path.as_bytes()))
+            }
+            Place::Ignored(named) => {
+                self.ignore.tracks(path) || named.iter().any(|pattern| pattern.matches(path.as_bytes()))
+            }
+        }
+    }
+
+    /// How a folder is entered; `None` when nothing in it is in the guard.
+    fn inside(&self, folder: &RepoPath, place: &Place<'a>) -> Option<Place<'a>> {
+        let named: Vec<&Pattern> = match place {
+            Place::Open if !self.ignore.ignores(folder, Entry::Folder) => return Some(Place::Open),
+            Place::Open => self.named.iter().filter(|pattern| pattern.names_folder(folder.as_bytes())).collect(),
+            Place::Ignored(named) => {
+                named.iter().copied().filter(|pattern| pattern.reaches_below(folder.as_bytes())).collect()
+            }
+        };
+        (!named.is_empty() || self.ignore.tracks_below(folder)).then_some(Place::Ignored(named))
+    }
+}
+
+/// One name in a folder.
+pub(crate) struct Named {
+    pub(crate) name: Vec<u8>,
+    pub(crate) is_folder: bool,
+    entry: DirEntry,
+}
+
+/// The names in a folder; none when it vanished.
+///
+/// # Errors
+///
+/// When it cannot be read.
+pub(crate) fn entries(dir: &Path) -> Result<Vec<Named>, TreeError> {
+    let listed = match fs::read_dir(dir) {
+        Ok(listed) => listed,
+        Err(gone) if gone.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(TreeError::io("read the folder", dir, source)),
+    };
+    let named = listed.map(|entry| {
+        let entry = entry?;
+        Ok(Named { name: entry.file_name().into_vec(), is_folder: entry.file_type()?.is_dir(), entry })
+    });
+    named.collect::<Result<_, _>>().map_err(|source| TreeError::io("read the folder", dir, source))
+}
+
+/// A name in a folder; the top is the empty path.
+pub(crate) fn join(folder: &RepoPath, name: &[u8]) -> RepoPath {
+    let folder = folder.as_bytes();
+    let mut bytes = Vec::with_capacity(folder.len() + 1 + name.len());
+    if !folder.is_empty() {
+        bytes.extend_from_slice(folder);
+        bytes.push(b'/');
+    }
+    bytes.extend_from_slice(name);
+    RepoPath::new(bytes)
+}
+
+/// The folders above a path, the nearest first, without the top.
+pub(crate) fn ancestors(path: &RepoPath) -> impl Iterator<Item = RepoPath> {
+    let bytes = path.as_bytes();
+    let slashes = (0..bytes.len()).rev().filter(|place| bytes[*place] == b'/');
+    slashes.map(|slash| RepoPath::new(&bytes[..slash]))
+}
+
+/// Whether a set of paths has one below a folder.
+pub(crate) fn any_below(paths: &BTreeSet<RepoPath>, folder: &RepoPath) -> bool {
+    let start = join(folder, b"");
+    let next = paths.range((Bound::Excluded(&start), Bound::Unbounded)).next();
+    next.is_some_and(|path| path.as_bytes().starts_with(start.as_bytes()))
+}
