@@ -12,5 +12,6 @@
 pub mod engine;
 pub mod event;
 pub mod ids;
+pub mod mask;
 pub mod plan;
 pub mod process;
