@@ -4,19 +4,65 @@
 //! nothing, prints nothing and reads no clock, and so is tested by feeding it recorded files. What a
 //! vendor's CLI does oddly stays in that engine's folder.
 
+mod call;
+pub mod claude;
+pub mod cursor;
+pub mod failure;
+mod json;
+pub mod pi;
 pub mod scripted;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::event::item::{EngineEvent, TurnOutcome};
 use crate::ids::{EngineName, SessionId};
 use crate::process::{CommandSpec, Exit};
 
+/// The adapter of an engine; `None` for the scripted one where it is not built in.
+pub fn for_name(name: EngineName) -> Option<&'static dyn Engine> {
+    match name {
+        EngineName::Claude => Some(&claude::Claude),
+        EngineName::Pi => Some(&pi::Pi),
+        EngineName::Cursor => Some(&cursor::Cursor),
+        EngineName::Scripted => None,
+    }
+}
+
+/// Variables by which the CLIs tell a program that it runs inside one of their sessions (SPEC 10.8).
+///
+/// Seen in the shells of claude 2.1.332 and pi 1.6.0 in November 2026; cursor's from its documentation.
+pub const SESSION_MARKERS: [&str; 20] = [
+    "AI_AGENT",
+    "CLAUDECODE",
+    "CLAUDE_CODE_CHILD_NOTES_DIR",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_EXECPATH",
+    "CLAUDE_CODE_MESSAGING_SOCKET",
+    "CLAUDE_CODE_MESSAGING_TOKEN",
+    "CLAUDE_CODE_SESSION_ATTENDED",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_PID",
+    "CURSOR_AGENT",
+    "CURSOR_TRACE_ID",
+    "PI_CODING_AGENT",
+    "PI_MODEL",
+    "PI_PROVIDER",
+    "PI_REASONING_LEVEL",
+    "PI_SESSION_FILE",
+    "PI_SESSION_ID",
+];
+
 /// The adapter of one CLI.
 pub trait Engine: Send + Sync {
     /// Its name.
     fn name(&self) -> EngineName;
+
+    /// What is known of the program before it is started.
+    fn facts(&self) -> &'static Facts;
 
     /// What the CLI can do.
     fn capabilities(&self) -> Capabilities;
@@ -50,6 +96,38 @@ pub trait Decoder: Send {
     /// The process ended: how the turn ended when no closing event had come. `None` when one had, or no
     /// turn was open. `stderr_tail` is at most the last 64 KiB of standard error of this leg.
     fn end(&mut self, exit: &Exit, stderr_tail: &[u8]) -> Option<TurnOutcome>;
+}
+
+/// What `doctor` and a relay have to know of a CLI before they start it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// Names of the program; the first that is found on `PATH` is used.
+    pub programs: &'static [&'static str],
+    /// The version that fia was tried with; empty where no real program could be.
+    pub tested_version: &'static str,
+    /// Arguments that make it print its version.
+    pub version_args: &'static [&'static str],
+    /// The command that installs it.
+    pub install: &'static str,
+    /// The command that logs in.
+    pub login: &'static str,
+    /// How to ask it whether somebody is logged in.
+    pub login_check: LoginCheck,
+    /// Variables whose presence bills an API although a subscription may be logged in.
+    pub billing_keys: &'static [&'static str],
+    /// The file in the agent's directory that is its session, for an engine that keeps it there.
+    pub session_file: Option<&'static str>,
+}
+
+/// How a CLI says whether somebody is logged in: exit status 0 means yes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoginCheck {
+    /// It has no way, or none that can be believed.
+    None,
+    /// With these arguments.
+    Args(&'static [&'static str]),
+    /// With these arguments and the model after them.
+    ArgsAndModel(&'static [&'static str]),
 }
 
 /// What a CLI can do; `doctor` shows it, the run loop obeys it.
@@ -158,4 +236,41 @@ pub struct EngineError {
     pub problem: String,
     /// What to change.
     pub hint: String,
+}
+
+/// A command with the parts that every engine has in common: program, working directory, arguments of the
+/// configuration, and an environment without session markers.
+fn base_command(launch: &Launch, facts: &Facts) -> CommandSpec {
+    let usual = facts.programs.first().copied().unwrap_or_default();
+    let mut spec = CommandSpec::new(launch.program.as_deref().unwrap_or(usual), &launch.cwd);
+    // First, so that a script that its interpreter is given (`node cli.js`) stands before our flags.
+    spec.args.extend(launch.args.iter().map(OsString::from));
+    for marker in SESSION_MARKERS {
+        spec = spec.unset(marker);
+    }
+    spec
+}
+
+/// The environment of the configuration, which has the last word.
+fn with_configured_env(mut spec: CommandSpec, launch: &Launch) -> CommandSpec {
+    for (name, value) in &launch.env {
+        spec.env.insert(OsString::from(name), value.as_ref().map(OsString::from));
+    }
+    spec
+}
+
+/// Refuses orders that only a CLI with these capabilities can carry out.
+fn refuse_redirection(engine: EngineName, launch: &Launch) -> Result<(), EngineError> {
+    let refuse =
+        |problem: &str, hint: &str| Err(EngineError { engine, problem: problem.to_owned(), hint: hint.to_owned() });
+    if launch.base_url.is_some() {
+        return refuse("no flag or variable points it at another provider", "run this agent without the gateway");
+    }
+    if launch.max_turns.is_some() {
+        return refuse(
+            "it cannot be told to stop after so many requests",
+            "set `rotate_mid_phase: false` for this agent",
+        );
+    }
+    Ok(())
 }

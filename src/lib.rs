@@ -1,11 +1,14 @@
 //! fia runs multi-phase agent builds through coding-agent CLIs, economically and safely.
 //!
 //! ```text
+//! config  ->  plan  ->  run loop  ->  engine  ->  stream  ->  events  ->  store  ->  views
 //! as written  resolved  decides       agent CLI   lines       facts       the log    screen, JSON
 //! ```
 //!
-//! `gateway`, `view`), then the pure core (`simulate`, `state`, `session`, `channel`, `prune`, `economy`,
-//! `envelope`, `plan`), then what the user wrote (`config`, `workflow`), then `event` and `ids`, then what
+//! Use goes down the list only: `cli`, then `run`, then the edges (`engine`, `process`, `store`, `tree`,
+//! `gateway`, `provider`, `rehearsal`, `view`), then the pure core (`simulate`, `state`, `session`, `channel`,
+//! `prune`, `economy`, `envelope`, `plan`), then what the user wrote (`config`, `workflow`), then `event` and
+//! `ids`, then what all share (`host`, `lines`, `fault`, `mask`).
 
 pub mod engine;
 pub mod envelope;
@@ -14,9 +17,12 @@ mod fault;
 pub mod host;
 pub mod ids;
 pub mod lines;
+pub mod mask;
 pub mod plan;
 pub mod process;
 pub mod rehearsal;
+pub mod run;
 pub mod session;
 pub mod state;
+pub mod store;
 pub mod tree;
