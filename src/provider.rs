@@ -200,6 +200,19 @@ impl Provider {
         self.shared.requests()
     }
 
+    /// Waits until the requests so far are as wanted, and gives them.
+    ///
+    /// # Errors
+    ///
+    /// When they are not so within the limit: the requests as they are then.
+    pub fn wait_until(
+        &self,
+        limit: Duration,
+        holds: impl Fn(&[LoggedRequest]) -> bool,
+    ) -> Result<Vec<LoggedRequest>, Vec<LoggedRequest>> {
+        self.shared.wait_until(limit, holds)
+    }
+
     /// Plays another scenario from its beginning. Requests so far stay known to the cache and in the log.
     pub fn set_scenario(&self, scenario: Scenario) {
         self.shared.set_scenario(scenario);

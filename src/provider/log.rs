@@ -197,8 +197,8 @@ impl Log {
     }
 
     /// All requests that were answered, or whose silence has begun, in that order.
-    pub(super) fn requests(&self) -> Vec<LoggedRequest> {
-        self.requests.clone()
+    pub(super) fn requests(&self) -> &[LoggedRequest] {
+        &self.requests
     }
 
     /// Adds a request; in memory its end takes the place of its begin.

@@ -1,7 +1,7 @@
 //! The state of a running provider, and the way of a request into its log.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::request::Parts;
@@ -20,6 +20,8 @@ pub(super) struct Shared {
     started: Instant,
     // A plain mutex: it is held for arithmetic only, never across an await.
     state: Mutex<Play>,
+    /// Told whenever the log has grown.
+    logged: Condvar,
 }
 
 /// What changes from request to request.
@@ -47,11 +49,28 @@ impl Shared {
             ledger: Ledger::default(),
             log: Log::open(options.log.as_deref())?,
         };
-        Ok(Self { options, started: Instant::now(), state: Mutex::new(play) })
+        Ok(Self { options, started: Instant::now(), state: Mutex::new(play), logged: Condvar::new() })
     }
 
     pub(super) fn requests(&self) -> Vec<LoggedRequest> {
-        self.play().log.requests()
+        self.play().log.requests().to_vec()
+    }
+
+    pub(super) fn wait_until(
+        &self,
+        limit: Duration,
+        holds: impl Fn(&[LoggedRequest]) -> bool,
+    ) -> Result<Vec<LoggedRequest>, Vec<LoggedRequest>> {
+        let waits = |play: &mut Play| !holds(play.log.requests());
+        let waited = self.logged.wait_timeout_while(self.play(), limit, waits);
+        let (play, result) = waited.unwrap_or_else(PoisonError::into_inner);
+        let requests = play.log.requests().to_vec();
+        if result.timed_out() { Err(requests) } else { Ok(requests) }
+    }
+
+    fn add(&self, record: LoggedRequest) {
+        self.play().log.add(record);
+        self.logged.notify_all();
     }
 
     pub(super) fn set_scenario(&self, scenario: Scenario) {
@@ -132,14 +151,14 @@ impl Entry {
     pub(super) fn begin(&mut self, answer: &str) {
         answer.clone_into(&mut self.record().answer);
         let begun = LoggedRequest { phase: Some(Phase::Begin), ..self.record().clone() };
-        self.shared.play().log.add(begun);
+        self.shared.add(begun);
     }
 
     /// Logs how the request was answered.
     pub(super) fn finish(mut self, answer: impl Into<String>) {
         if let Some(mut record) = self.record.take() {
             record.answer = answer.into();
-            self.shared.play().log.add(record);
+            self.shared.add(record);
         }
     }
 }
@@ -149,7 +168,7 @@ impl Drop for Entry {
         if let Some(mut record) = self.record.take() {
             let before = if record.answer.is_empty() { String::new() } else { format!("{}: ", record.answer) };
             record.answer = before + "client closed";
-            self.shared.play().log.add(record);
+            self.shared.add(record);
         }
     }
 }
