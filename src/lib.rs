@@ -20,6 +20,7 @@ pub mod lines;
 pub mod mask;
 pub mod plan;
 pub mod process;
+pub mod provider;
 pub mod rehearsal;
 pub mod run;
 pub mod session;
