@@ -10,6 +10,7 @@
 //! `prune`, `economy`, `envelope`, `plan`), then what the user wrote (`config`, `workflow`), then `event` and
 //! `ids`, then what all share (`host`, `lines`, `fault`, `mask`).
 
+pub mod channel;
 pub mod engine;
 pub mod envelope;
 pub mod event;

@@ -3,6 +3,8 @@
 //! Everything here is folded from the log. The agent map on disk is a projection for people.
 
 pub mod digest;
+pub mod lease;
+pub mod pool;
 pub mod reseed;
 pub mod rotation;
 
