@@ -20,13 +20,13 @@ use crate::event::item::{EngineEvent, TurnOutcome};
 use crate::ids::{EngineName, SessionId};
 use crate::process::{CommandSpec, Exit};
 
-/// The adapter of an engine; `None` for the scripted one where it is not built in.
-pub fn for_name(name: EngineName) -> Option<&'static dyn Engine> {
+/// The adapter of an engine.
+pub fn for_name(name: EngineName) -> &'static dyn Engine {
     match name {
-        EngineName::Claude => Some(&claude::Claude),
-        EngineName::Pi => Some(&pi::Pi),
-        EngineName::Cursor => Some(&cursor::Cursor),
-        EngineName::Scripted => None,
+        EngineName::Claude => &claude::Claude,
+        EngineName::Pi => &pi::Pi,
+        EngineName::Cursor => &cursor::Cursor,
+        EngineName::Scripted => &scripted::Scripted,
     }
 }
 
@@ -66,10 +66,6 @@ pub trait Engine: Send + Sync {
 
     /// What the CLI can do.
     fn capabilities(&self) -> Capabilities;
-
-    /// The file in an agent's directory that holds its live session; `None` when the CLI keeps it elsewhere.
-    /// A fresh session begins only after such a file was moved aside.
-    fn session_file(&self) -> Option<&'static str>;
 
     /// Builds the command of one process.
     ///
@@ -115,7 +111,8 @@ pub struct Facts {
     pub login_check: LoginCheck,
     /// Variables whose presence bills an API although a subscription may be logged in.
     pub billing_keys: &'static [&'static str],
-    /// The file in the agent's directory that is its session, for an engine that keeps it there.
+    /// The file in the agent's directory that is its session, for an engine that keeps it there. A fresh
+    /// session begins only after such a file was moved aside.
     pub session_file: Option<&'static str>,
 }
 

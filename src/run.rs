@@ -4,12 +4,14 @@
 //! decides what a pure function could decide, and nothing is remembered that is not in the log.
 
 mod agent;
+mod approve;
 mod check;
 mod commit;
 mod guard;
 mod ledger;
 mod phase;
 mod prompt;
+mod relay;
 mod start;
 mod turn;
 
@@ -23,13 +25,13 @@ use tokio::sync::watch;
 use crate::envelope::{Schema, SchemaError};
 use crate::event::{Event, Outcome, PhaseReused, Record, RunEnd, Step, StepSkipped};
 use crate::ids::{PhaseName, RunId};
-use crate::plan::when::ConditionError;
+use crate::plan::when::WhenError;
 use crate::plan::{Plan, Stop};
 use crate::state::{Impossible, RunState, next::next};
 use crate::store::StoreError;
 use crate::tree::TreeError;
 
-pub use start::{Place, StartError, resume, start};
+pub use start::{Beginning, Begun, Place, StartError, fold, plan_of, resume, start};
 
 /// Somebody who is told every record as it is written.
 pub trait Watch {
@@ -69,7 +71,7 @@ pub enum RunError {
     Tree(#[from] TreeError),
     /// A condition of the workflow.
     #[error(transparent)]
-    Condition(#[from] ConditionError),
+    Condition(#[from] WhenError),
     /// A schema of the plan.
     #[error(transparent)]
     Schema(#[from] SchemaError),
@@ -113,6 +115,7 @@ pub struct Run {
     bells: Bells,
     ledger: RefCell<ledger::Ledger>,
     guard: guard::Guard,
+    digests: RefCell<prompt::Digests>,
     /// The clock, so that tests can set it.
     now: fn() -> DateTime<Utc>,
     started: tokio::time::Instant,

@@ -7,7 +7,7 @@ pub mod wire;
 
 use std::ffi::OsString;
 
-use crate::engine::{Capabilities, Decoder, Engine, EngineError, Launch, SessionChoice, Turn};
+use crate::engine::{Capabilities, Decoder, Engine, EngineError, Facts, Launch, LoginCheck, SessionChoice, Turn};
 use crate::event::item::{Cost, Cut, EngineEvent, Failure, FailureKind, Reset, TurnEnd, TurnOutcome};
 use crate::ids::{EngineName, SessionId};
 use crate::process::{CommandSpec, Exit};
@@ -18,6 +18,17 @@ pub const SUBCOMMAND: &str = "act-script";
 
 /// The session file in the directory of an agent.
 pub const SESSION_FILE: &str = "scripted_session.jsonl";
+
+const FACTS: Facts = Facts {
+    programs: &["fia"],
+    tested_version: env!("CARGO_PKG_VERSION"),
+    version_args: &["--version"],
+    install: "it is part of fia",
+    login: "no login is needed",
+    login_check: LoginCheck::None,
+    billing_keys: &[],
+    session_file: Some(SESSION_FILE),
+};
 
 /// The adapter.
 #[derive(Debug, Clone, Copy)]
@@ -40,8 +51,8 @@ impl Engine for Scripted {
         }
     }
 
-    fn session_file(&self) -> Option<&'static str> {
-        Some(SESSION_FILE)
+    fn facts(&self) -> &'static Facts {
+        &FACTS
     }
 
     fn launch(&self, launch: &Launch) -> Result<CommandSpec, EngineError> {

@@ -137,7 +137,7 @@ impl Run {
     ) -> Result<LegEnd, RunError> {
         let choice = self.choice(order.agent).clone();
         let opening = self.open_session(order, leg, &choice)?;
-        let mut prompt = self.compose(order.order, leg, &opening, note.as_deref(), &self.schemas[order.output])?;
+        let mut prompt = self.compose(order.order, &opening, note.as_deref(), &self.schemas[order.output])?;
         let deadline = minutes(self.stop.phase_timeout_minutes).map(|span| Instant::now() + span);
         let mut session = opening.session;
         let (mut corrections, mut look) = (0, 0);
@@ -217,7 +217,7 @@ impl Run {
 
     /// Finds or replaces the session of an agent at the start of a leg, and says what its prompt begins with.
     fn open_session(&self, order: &AgentOrder<'_>, leg: u32, choice: &EngineChoice) -> Result<Opening, RunError> {
-        self.rotate_if_due(order, choice)?;
+        self.rotate_if_due(order, leg, choice)?;
         self.opening(order, leg, choice)
     }
 }

@@ -79,7 +79,7 @@ impl Run {
         let command = command.expect("a plan names only checks that it holds");
         // One stream, in the order in which it was written.
         let spec = CommandSpec::new("sh", &self.place.top).arg("-c").arg(format!("exec 2>&1\n{}", command.run));
-        let keep = Keep { stdout: Some(self.place.dir.create(&PathBuf::from(log))?), stderr: None };
+        let keep = Keep { stdout: Some(self.place.dir.open_append(&PathBuf::from(log))?), stderr: None };
         let started = Instant::now();
         let judged = match Child::spawn(&spec, keep, Limits::default()) {
             Ok(child) => self.watch_check(child, super::agent::minutes(command.timeout_minutes), pattern).await,

@@ -15,7 +15,7 @@ use crate::event::{
 };
 use crate::ids::{AgentName, PhaseName};
 use crate::plan::EngineChoice;
-use crate::plan::prompt::{Values, render};
+use crate::plan::prompt::{SystemValues, UserValues, render_system, render_user};
 use crate::session::digest::Digest;
 use crate::session::reseed::{Fresh, Preamble};
 use crate::session::rotation::{Question, Rotation, decide};
@@ -37,8 +37,12 @@ impl Run {
     /// The system prompt of an agent: rendered once a run, stored, and the same bytes at every start.
     pub(super) fn system_prompt(&self, agent: &AgentName) -> Result<String, RunError> {
         let place = PathBuf::from(format!("agents/{agent}/system.md"));
-        let values = self.values("");
-        let text = render(&self.plan.agents[agent].system, &values)
+        let values = SystemValues {
+            prompt: &self.plan.prompt,
+            context_handoff_dir: &self.place.handoff,
+            run_id: self.place.run.as_str(),
+        };
+        let text = render_system(&self.plan.agents[agent].system, values)
             .map_err(|source| RunError::Prompt { phase: PhaseName::new(agent.as_str()), source })?;
         match self.place.dir.read(&place)? {
             Some(stored) if stored == text.as_bytes() => return Ok(text),
@@ -67,15 +71,6 @@ impl Run {
         self.record(phase.as_ref(), Event::PrefixChanged(changed))
     }
 
-    fn values<'a>(&'a self, previous_envelope: &'a str) -> Values<'a> {
-        Values {
-            prompt: &self.plan.prompt,
-            previous_envelope,
-            context_handoff_dir: &self.place.handoff,
-            run_id: self.place.run.as_str(),
-        }
-    }
-
     /// The first prompt of a leg, outermost part first (SPEC 4.9).
     pub(super) fn compose(
         &self,
@@ -87,7 +82,13 @@ impl Run {
         let Work::Agent { agent, input, .. } = &order.work else { return Ok(String::new()) };
         let previous = self.previous(input)?;
         let template = &self.plan.agents[agent].user;
-        let rendered = render(template, &self.values(&previous))
+        let values = UserValues {
+            prompt: &self.plan.prompt,
+            previous_envelope: &previous,
+            context_handoff_dir: &self.place.handoff,
+            run_id: self.place.run.as_str(),
+        };
+        let rendered = render_user(template, values)
             .map_err(|source| RunError::Prompt { phase: order.phase.clone(), source })?;
         let mut prompt = String::new();
         for part in [note, opening.preamble.as_deref(), self.verdict_scope(agent).as_deref()].into_iter().flatten() {
@@ -200,8 +201,8 @@ impl Run {
     }
 
     /// Moves an engine's session file aside. The inner error is the reason why it could not be moved.
-    fn archive(&self, agent: &AgentName, choice: &EngineChoice) -> Result<Result<Vec<String>, String>, RunError> {
-        let Some(file) = engine::for_name(choice.engine).session_file() else { return Ok(Ok(Vec::new())) };
+    pub(super) fn archive(&self, agent: &AgentName, choice: &EngineChoice) -> Result<Result<Vec<String>, String>, RunError> {
+        let Some(file) = engine::for_name(choice.engine).facts().session_file else { return Ok(Ok(Vec::new())) };
         match self.place.dir.archive(agent, file) {
             Ok(archived) => Ok(Ok(archived.into_iter().collect())),
             Err(error) => Ok(Err(error.to_string())),
@@ -220,8 +221,8 @@ impl Run {
             return Ok(Opening { session: SessionChoice::Fresh, preamble });
         };
         let same = entry.coding_agent == choice.engine && entry.model == choice.model;
-        let file = engine::for_name(choice.engine).session_file();
-        let there = file.is_none_or(|file| self.place.dir.agent_dir(order.agent).join(file).exists());
+        let file = engine::for_name(choice.engine).facts().session_file;
+        let there = file.is_none_or(|file| self.place.dir.agent(order.agent).join(file).exists());
         if let (true, true, Some(session)) = (same, there, entry.session_id.clone()) {
             let preamble = died.then(|| self.preamble(order, leg, Fresh::Continued, None));
             return Ok(Opening { session: SessionChoice::Resume(session), preamble });

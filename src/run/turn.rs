@@ -1,7 +1,6 @@
 //! One turn: a process started, recorded, told its prompt, read to its closing event, and ended.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use crate::event::{
     AgentEnd, AgentStart, Compacted, ContextRead, Event, FailureKind, LeaseKind, Order, Outcome, SessionSeen, ToolCall,
     TurnStatus, Usage, UsageUnknown,
 };
-use crate::host::{self, Mark};
+use crate::host::Mark;
 use crate::ids::{AgentName, SessionId};
 use crate::lines::RawLine;
 use crate::plan::EngineChoice;
@@ -63,14 +62,14 @@ impl Run {
             Err(error) => return Ok(refused(format!("{error}; {}", error.hint))),
         };
         let keep = Keep {
-            stdout: Some(self.place.dir.create(&self.leg_file(&asked, "transcript.jsonl"))?),
-            stderr: Some(self.place.dir.create(&self.leg_file(&asked, "stderr"))?),
+            stdout: Some(self.place.dir.open_append(&self.leg_file(&asked, "transcript.jsonl"))?),
+            stderr: Some(self.place.dir.open_append(&self.leg_file(&asked, "stderr"))?),
         };
         let mut child = match Child::spawn(&spec, keep, Limits::default()) {
             Ok(child) => child,
             Err(error) => {
-                let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-                return Ok(refused(format!("cannot start {}: {error}{hint}", asked.choice.engine)));
+                let said = format!("cannot start {}: {error}; {}", asked.choice.engine, error.hint());
+                return Ok(refused(said));
             }
         };
         let mut live = Live::new(self, &asked, engine);
@@ -97,7 +96,7 @@ impl Run {
     fn launch(&self, asked: &TurnOrder<'_>, system: &str) -> Launch {
         let agent = &self.plan.agents[asked.agent];
         let settings = self.plan.engines.get(&asked.choice.engine).cloned().unwrap_or_default();
-        let agent_dir = self.place.dir.agent_dir(asked.agent);
+        let agent_dir = self.place.dir.agent(asked.agent);
         Launch {
             cwd: self.place.top.clone(),
             run_dir: self.place.dir.path().to_owned(),

@@ -6,7 +6,7 @@ use super::stop::{no_progress, out_of_attempts};
 use super::{Progress, RunState, StepStatus};
 use crate::event::{Input, Order, Outcome, PhaseStatus, Step, Work};
 use crate::ids::{PhaseName, StepName};
-use crate::plan::when::{self, ConditionError};
+use crate::plan::when::{self, WhenError};
 use crate::plan::{Action, AgentAction, Plan, PlannedStep, Stop};
 
 /// Decides what comes next.
@@ -14,7 +14,7 @@ use crate::plan::{Action, AgentAction, Plan, PlannedStep, Stop};
 /// # Errors
 ///
 /// When a condition of the workflow cannot be evaluated.
-pub fn next(plan: &Plan, stop: &Stop, state: &RunState) -> Result<Step, ConditionError> {
+pub fn next(plan: &Plan, stop: &Stop, state: &RunState) -> Result<Step, WhenError> {
     if let Some((outcome, reason)) = &state.ending {
         return Ok(Step::End { outcome: *outcome, reason: reason.clone() });
     }
@@ -28,7 +28,7 @@ pub fn next(plan: &Plan, stop: &Stop, state: &RunState) -> Result<Step, Conditio
 }
 
 /// How the steps of a plan stand, as conditions see them: status, passed, rounds and envelope by step name.
-pub fn standing(plan: &Plan, state: &RunState) -> Value {
+pub fn standing(plan: &Plan, state: &RunState) -> Map<String, Value> {
     let mut steps = Map::new();
     for step in plan.steps.iter().flat_map(flattened) {
         let known = state.step(&step.name);
@@ -48,7 +48,7 @@ pub fn standing(plan: &Plan, state: &RunState) -> Value {
             json!({"status": status, "passed": passed, "rounds": rounds, "envelope": envelope}),
         );
     }
-    Value::Object(steps)
+    steps
 }
 
 /// A step and, of a parallel block, the steps inside it.
@@ -70,14 +70,14 @@ struct Place<'a> {
 
 impl Place<'_> {
     /// What a step still asks for; `None` when it is settled.
-    fn at(&self, index: usize, step: &PlannedStep) -> Result<Option<Step>, ConditionError> {
+    fn at(&self, index: usize, step: &PlannedStep) -> Result<Option<Step>, WhenError> {
         let status = self.state.step(&step.name).map_or(StepStatus::Pending, |known| known.status);
         if matches!(status, StepStatus::Done { .. } | StepStatus::Skipped) {
             return Ok(None);
         }
         if let Some(when) = &step.when
             && !self.begun(step)
-            && !when::holds(when, &standing(self.plan, self.state))?
+            && !when::evaluate(when, &standing(self.plan, self.state))?
         {
             return Ok(Some(Step::Skip { step: step.name.clone(), index, when: when.clone() }));
         }
@@ -164,7 +164,7 @@ impl Place<'_> {
             .unwrap_or(Input::Nothing)
     }
 
-    fn parallel(&self, index: usize, steps: &[PlannedStep]) -> Result<Option<Step>, ConditionError> {
+    fn parallel(&self, index: usize, steps: &[PlannedStep]) -> Result<Option<Step>, WhenError> {
         let mut orders: Vec<Order> = Vec::new();
         for inner in steps {
             match self.at(index, inner)? {
@@ -213,10 +213,10 @@ impl Place<'_> {
     }
 
     /// All steps are settled: whether the run is accepted (SPEC 4.1).
-    fn verdict(&self) -> Result<Step, ConditionError> {
+    fn verdict(&self) -> Result<Step, WhenError> {
         let unmet = match &self.plan.accept {
             Some(accept) => {
-                let holds = when::holds(accept, &standing(self.plan, self.state))?;
+                let holds = when::evaluate(accept, &standing(self.plan, self.state))?;
                 (!holds).then(|| format!("`accept` does not hold: {accept}"))
             }
             None => self.unmet_by_default(),

@@ -1,0 +1,69 @@
+//! Approvals: a person's yes or no, brought by a file and a signal.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::phase::PhaseResult;
+use super::{Level, Run, RunError};
+use crate::event::{Approval, ApprovalWait, Event, Order, Outcome, PhaseStatus, Waiting};
+
+/// What stands in `approval.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answer {
+    approved: bool,
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+impl Run {
+    /// Asks, waits as long as the step allows, and goes on or ends.
+    pub(super) async fn approve_phase(&self, order: &Order, wait: ApprovalWait) -> Result<PhaseResult, RunError> {
+        let phase = Some(&order.phase);
+        self.record(phase, Event::Approval(Approval::Asked))?;
+        let limit = match wait {
+            ApprovalWait::NotAtAll => Some(Duration::ZERO),
+            ApprovalWait::Seconds { secs } => Some(Duration::from_secs(secs)),
+            ApprovalWait::Forever => None,
+        };
+        if wait != ApprovalWait::NotAtAll {
+            let until = limit.and_then(|limit| Some((self.now)() + chrono::TimeDelta::from_std(limit).ok()?));
+            let waiting = Waiting { until, reason: "approval".to_owned(), agent: None, count: 1 };
+            self.record(phase, Event::Waiting(waiting))?;
+        }
+        let deadline = limit.map(|limit| tokio::time::Instant::now() + limit);
+        let (mut level, mut news) = (self.bells.level.clone(), self.bells.news.clone());
+        loop {
+            if let Some(answer) = self.answer()? {
+                let reason = answer.reason.clone();
+                let answered = Approval::Answered { approved: answer.approved, reason: answer.reason };
+                self.record(phase, Event::Approval(answered))?;
+                return Ok(match (answer.approved, reason) {
+                    (true, _) => PhaseResult { status: PhaseStatus::Success, ends_run: None, tree_sha256: None },
+                    (false, Some(reason)) => PhaseResult::stopped(Outcome::StoppedByRequest, format!("rejected: {reason}")),
+                    (false, None) => PhaseResult::stopped(Outcome::StoppedByRequest, "rejected"),
+                });
+            }
+            tokio::select! {
+                biased;
+                _ = level.wait_for(|level| *level > Level::Running) => {
+                    return Ok(PhaseResult::stopped(Outcome::Aborted, "interrupted"));
+                }
+                Ok(()) = news.changed() => {}
+                () = tokio::time::sleep_until(deadline.unwrap_or_else(tokio::time::Instant::now)), if deadline.is_some() => {
+                    return Ok(PhaseResult::stopped(Outcome::StoppedByRequest, "an approval is needed"));
+                }
+            }
+        }
+    }
+
+    fn answer(&self) -> Result<Option<Answer>, RunError> {
+        let file = Path::new("approval.json");
+        let Some(bytes) = self.place.dir.read(file)? else { return Ok(None) };
+        // What cannot be read is no yes.
+        let unreadable = Answer { approved: false, reason: Some("approval.json cannot be read".to_owned()) };
+        Ok(Some(serde_json::from_slice(&bytes).unwrap_or(unreadable)))
+    }
+}
