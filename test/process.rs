@@ -13,14 +13,9 @@ use fia::process::{Child, CommandSpec, Exit, Finish, Keep, Limits, SpawnError};
 use pretty_assertions::assert_eq;
 use tempfile::TempDir;
 
-/// Graces that keep a test short and are still long for a machine under load.
+/// What is too short for no machine: a test that waits for a grace to pass makes that one short.
 fn limits() -> Limits {
-    Limits {
-        exit_grace: Duration::from_millis(300),
-        term_grace: Duration::from_millis(500),
-        drain: Duration::from_millis(500),
-        ..Limits::default()
-    }
+    Limits { drain: Duration::from_millis(500), exit_grace: Duration::from_secs(10), ..Limits::default() }
 }
 
 fn case(name: &str) -> CommandSpec {
@@ -43,11 +38,15 @@ struct Watched {
 
 impl Watched {
     fn start(spec: &CommandSpec) -> Self {
+        Self::start_within(spec, limits())
+    }
+
+    fn start_within(spec: &CommandSpec, limits: Limits) -> Self {
         let dir = TempDir::new().unwrap();
         let (stdout, stderr) = (dir.path().join("stdout"), dir.path().join("stderr"));
         let open = |path: &Path| Some(File::create(path).unwrap());
         let keep = Keep { stdout: open(&stdout), stderr: open(&stderr) };
-        let child = Child::spawn(spec, keep, limits()).unwrap();
+        let child = Child::spawn(spec, keep, limits).unwrap();
         let mark = Mark::new(child.identity()).unwrap();
         Self { child, mark, stdout, stderr, _dir: dir }
     }
@@ -101,7 +100,8 @@ fn printed(name: &str) -> String {
 
 #[tokio::test]
 async fn exit_never_comes() {
-    let mut watched = Watched::start(&case("exit-never-comes"));
+    let grace = Duration::from_millis(200);
+    let mut watched = Watched::start_within(&case("exit-never-comes"), Limits { exit_grace: grace, ..limits() });
     watched.child.close_stdin();
     assert_eq!(watched.lines().await, printed("exit-never-comes"));
     let ended = watched.finish(Finish::Closing).await;
@@ -144,7 +144,8 @@ async fn a_silent_grandchild_does_not_outlive_the_child() {
 
 #[tokio::test]
 async fn ignores_sigterm() {
-    let mut watched = Watched::start(&case("ignores-sigterm"));
+    let grace = Duration::from_millis(300);
+    let mut watched = Watched::start_within(&case("ignores-sigterm"), Limits { term_grace: grace, ..limits() });
     watched.child.close_stdin();
     let mut seen = String::new();
     while seen.lines().count() < 3 {
@@ -155,7 +156,7 @@ async fn ignores_sigterm() {
     let started = Instant::now();
     let ended = watched.finish(Finish::Stop).await;
     assert_eq!((ended.exit, ended.held_open), (Exit::Signal(9), false));
-    assert!(started.elapsed() >= limits().term_grace, "it had its grace");
+    assert!(started.elapsed() >= grace, "it had its grace");
 }
 
 #[tokio::test]
