@@ -14,3 +14,4 @@ pub mod event;
 pub mod ids;
 pub mod plan;
 pub mod process;
+pub mod view;
