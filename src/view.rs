@@ -8,7 +8,14 @@
 //! All text of agents, tools and file names passes [`text`] before it reaches a terminal and is escaped again for
 //! SVG and HTML. What is not known is shown as `–` and is null in JSON, never 0.
 
+pub mod frame;
 pub mod numbers;
 pub mod paint;
+pub mod projection;
+pub mod rows;
+pub mod spend;
+#[cfg(test)]
+mod story;
 pub mod table;
 pub mod text;
+pub mod trace;
