@@ -9,13 +9,16 @@
 //! SVG and HTML. What is not known is shown as `–` and is null in JSON, never 0.
 
 pub mod frame;
+pub mod human;
 pub mod numbers;
 pub mod paint;
 pub mod projection;
 pub mod rows;
+pub mod savings;
 pub mod spend;
 #[cfg(test)]
 mod story;
 pub mod table;
 pub mod text;
 pub mod trace;
+pub mod words;

@@ -85,8 +85,8 @@ impl Spend {
     pub fn tokens_text(&self, kind: impl Fn(&Usage) -> u64) -> String {
         let known = kind(&self.tokens_known);
         match self.tokens {
+            _ if self.tokens_known.is_zero() => numbers::UNKNOWN.to_owned(),
             Some(usage) => numbers::count(kind(&usage)),
-            None if self.tokens_known.is_zero() => numbers::UNKNOWN.to_owned(),
             None => format!("≥{}", numbers::count(known)),
         }
     }
@@ -94,9 +94,9 @@ impl Spend {
     /// Dollars for people, in the same way.
     pub fn cost_text(&self) -> String {
         match self.cost_usd {
-            Some(cost) => numbers::dollars(cost),
+            Some(cost) if self.turns > 0 => numbers::dollars(cost),
             None if self.cost_known_usd > 0.0 => format!("≥{}", numbers::dollars(self.cost_known_usd)),
-            None => numbers::UNKNOWN.to_owned(),
+            Some(_) | None => numbers::UNKNOWN.to_owned(),
         }
     }
 }

@@ -19,6 +19,7 @@ pub(crate) struct Story {
     phase: Option<(PhaseName, DateTime<Utc>)>,
     agent: &'static str,
     turn: Usage,
+    spent: (Usage, Option<f64>),
     requests: u32,
     context: Option<u64>,
 }
@@ -48,6 +49,7 @@ impl Story {
             phase: None,
             agent: "",
             turn: Usage::default(),
+            spent: (Usage::default(), Some(0.0)),
             requests: 0,
             context: None,
         };
@@ -246,8 +248,10 @@ impl Story {
         self.turn_ended(usage, cost_usd)
     }
 
-    fn turn_ended(self, usage: Option<Usage>, cost_usd: Option<f64>) -> Self {
+    fn turn_ended(mut self, usage: Option<Usage>, cost_usd: Option<f64>) -> Self {
         let (agent, engine, model) = *self.agents.iter().find(|(name, ..)| *name == self.agent).unwrap();
+        self.spent.0 += usage.unwrap_or_default();
+        self.spent.1 = self.spent.1.zip(cost_usd).map(|(sum, cost)| sum + cost);
         let end = AgentEnd {
             agent: agent.into(),
             leg: 1,
@@ -327,11 +331,12 @@ impl Story {
         self.phase = None;
         let began = self.records.iter().rev().find(|r| matches!(r.event, Event::RunStart(_))).unwrap().ts;
         let elapsed_ms = u64::try_from((self.now - began).num_milliseconds()).unwrap();
+        let (tokens, cost_usd) = self.spent;
         self.event(Event::RunEnd(RunEnd {
             outcome,
             reason: reason.to_owned(),
-            tokens: Usage::default(),
-            cost_usd: None,
+            tokens,
+            cost_usd,
             phases: 1,
             replayed: 0,
             elapsed_ms,
