@@ -8,17 +8,24 @@
 //! All text of agents, tools and file names passes [`text`] before it reaches a terminal and is escaped again for
 //! SVG and HTML. What is not known is shown as `–` and is null in JSON, never 0.
 
+pub mod ending;
+pub mod events;
 pub mod frame;
 pub mod human;
+pub mod json;
+pub mod lines;
+pub mod live;
 pub mod numbers;
 pub mod paint;
 pub mod projection;
 pub mod rows;
 pub mod savings;
+pub mod spark;
 pub mod spend;
 #[cfg(test)]
 mod story;
 pub mod table;
+pub mod tables;
 pub mod text;
 pub mod trace;
 pub mod words;

@@ -50,7 +50,7 @@ impl Projection {
         }
         self.run.events = record.seq;
         self.run.updated_at = record.ts;
-        self.run.elapsed_ms = self.run.elapsed_before_ms + ms_between(self.run.stretch_at, record.ts);
+        self.run.elapsed_ms = self.run.elapsed_before_ms.saturating_add(ms_between(self.run.stretch_at, record.ts));
         self.apply(record);
     }
 
@@ -177,7 +177,7 @@ impl Projection {
     fn run_ended(&mut self, end: &RunEnd) {
         self.run.outcome = Some(end.outcome);
         self.run.reason = Some(short(&end.reason));
-        self.run.elapsed_ms = self.run.elapsed_before_ms + end.elapsed_ms;
+        self.run.elapsed_ms = self.run.elapsed_before_ms.saturating_add(end.elapsed_ms);
         self.run.waiting = None;
         self.settle();
     }

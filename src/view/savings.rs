@@ -63,7 +63,7 @@ pub struct RotationSaving {
 impl RotationSaving {
     /// Tokens saved, less those written again.
     pub fn net(&self) -> i64 {
-        self.reads_saved - signed(self.written_again)
+        self.reads_saved.saturating_sub(signed(self.written_again))
     }
 }
 
@@ -147,7 +147,7 @@ impl Savings {
     /// Tokens that all rotations saved, less those written again; `None` when no request followed one.
     pub fn rotation_net(&self) -> Option<i64> {
         let compared = self.rotations.iter().any(|saving| saving.would.is_some());
-        compared.then(|| self.rotations.iter().map(RotationSaving::net).sum())
+        compared.then(|| self.rotations.iter().map(RotationSaving::net).fold(0, i64::saturating_add))
     }
 
     fn read(&mut self, read: &ContextRead) {
@@ -156,14 +156,14 @@ impl Savings {
         let Some(context) = read.context_tokens else { return };
         if course.pruned > 0 {
             self.pruning.requests += 1;
-            self.pruning.reads_saved += course.pruned;
+            self.pruning.reads_saved = self.pruning.reads_saved.saturating_add(course.pruned);
         }
         course.context = Some(context);
         course.would = None;
         let Some(saving) = course.rotation.and_then(|at| self.rotations.get_mut(at)) else { return };
         let (first, largest) = saving.context.unwrap_or((context, context));
         if saving.requests == 0 {
-            saving.written_again = read.usage.map_or(context, |usage| usage.input + usage.cache_write);
+            saving.written_again = read.usage.map_or(context, |usage| usage.input.saturating_add(usage.cache_write));
         }
         saving.requests += 1;
         saving.context = Some((first, largest.max(context)));
@@ -173,7 +173,7 @@ impl Savings {
         course.would = Some(would);
         let (would_first, would_largest) = saving.would.unwrap_or((would, would));
         saving.would = Some((would_first, would_largest.max(would)));
-        saving.reads_saved += signed(would) - signed(context);
+        saving.reads_saved = saving.reads_saved.saturating_add(signed(would) - signed(context));
     }
 
     fn rotated(&mut self, record: &Record, rotation: &SessionRotation) {
@@ -197,8 +197,9 @@ impl Savings {
         let removed = pruned.chars_before.saturating_sub(pruned.chars_after);
         if removed > 0 {
             self.pruning.rounds += 1;
-            self.pruning.chars_removed += removed;
-            self.agents.entry(pruned.agent.clone()).or_default().pruned += removed / CHARS_PER_TOKEN;
+            self.pruning.chars_removed = self.pruning.chars_removed.saturating_add(removed);
+            let course = self.agents.entry(pruned.agent.clone()).or_default();
+            course.pruned = course.pruned.saturating_add(removed / CHARS_PER_TOKEN);
         }
     }
 

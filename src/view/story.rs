@@ -111,6 +111,14 @@ impl Story {
         }));
     }
 
+    /// The first stretch has these limits.
+    pub(crate) fn limited(mut self, limits: serde_json::Value) -> Self {
+        if let Event::RunStart(start) = &mut self.records[0].event {
+            start.stop = limits;
+        }
+        self
+    }
+
     /// Another stretch.
     pub(crate) fn resumes(mut self) -> Self {
         self.phase = None;
