@@ -18,6 +18,7 @@ pub mod live;
 pub mod numbers;
 pub mod paint;
 pub mod projection;
+pub mod report;
 pub mod rows;
 pub mod savings;
 pub mod spark;

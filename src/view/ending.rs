@@ -130,7 +130,7 @@ impl Ending<'_> {
     /// The command that goes on from this outcome.
     pub fn next_command(&self, outcome: Outcome) -> String {
         let run = &self.state.run;
-        let id = handle(self.state);
+        let id = handle(&run.run);
         match outcome {
             Outcome::GoalMet => format!("fia report {id}"),
             Outcome::VerificationFailed

@@ -9,6 +9,7 @@ use super::projection::Projection;
 use super::rows::{PhaseRow, PhaseState};
 use super::{text, words};
 use crate::event::{AgentStart, Approval, Event, Record, Waiting};
+use crate::ids::RunId;
 
 /// The fold that writes the plain log.
 #[derive(Debug, Default)]
@@ -102,14 +103,13 @@ impl PlainLog {
     }
 
     fn wait_line(&self, record: &Record, waiting: &Waiting) -> String {
-        let how = format!("fia stop {} ends it, fia resume goes on later", handle(&self.state));
+        let how = format!("fia stop {} ends it, fia resume goes on later", handle(&self.state.run.run));
         format!("{}; {how}", words::wait(waiting, record.ts))
     }
 }
 
 /// How people name a run in a command: its four letters, or the whole id where those could be part of a date.
-pub fn handle(state: &Projection) -> &str {
-    let id = &state.run.run;
+pub fn handle(id: &RunId) -> &str {
     let short = id.short();
     if short.bytes().all(|byte| byte.is_ascii_digit()) { id.as_str() } else { short }
 }

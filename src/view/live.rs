@@ -227,7 +227,7 @@ impl Live {
         let who = wait.agent.as_ref().map(|agent| format!("{agent}: ")).unwrap_or_default();
         let until = wait.until.map(|until| format!(", until {}", due(until, now))).unwrap_or_default();
         let what = text::line(&format!("⏸ {who}{}{until}", wait.reason)).into_owned();
-        let run = handle(&self.state);
+        let run = handle(&self.state.run.run);
         let way_out = if self.state.run.approval_open {
             format!("  fia approve {run} goes on, fia reject {run} ends the run")
         } else {

@@ -220,7 +220,7 @@ fn context_bar(row: &AgentRow) -> String {
 pub fn show(
     out: &mut dyn Write,
     ending: Ending<'_>,
-    life: Life,
+    process: Life,
     now: DateTime<Utc>,
     width: Option<usize>,
     paint: Paint,
@@ -247,7 +247,7 @@ pub fn show(
     for line in context_story(state, width) {
         writeln!(out, "{line}")?;
     }
-    match RunState::of(run, life) {
+    match RunState::of(run, process) {
         RunState::Ended => ending.write(out, now, paint),
         RunState::Interrupted => {
             writeln!(out, "{} interrupted: no process is at it and no outcome is recorded", paint.ink(Ink::Note, "·"))?;

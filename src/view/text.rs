@@ -104,6 +104,21 @@ pub fn right(text: &str, columns: usize) -> String {
     format!("{}{cut}", " ".repeat(blanks))
 }
 
+/// Breaks a sentence into lines of at most so many columns, at blanks; a longer word stands alone, cut.
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(word) <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            Some(_) | None => lines.push(fit(word, columns).into_owned()),
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,6 +145,12 @@ mod tests {
         assert_eq!(fit("abc", 0), "");
         assert_eq!(right("7", 3), "  7");
         assert_eq!(left("健", 3), "健 ");
+    }
+
+    #[test]
+    fn sentences_break_at_blanks() {
+        assert_eq!(wrap("one two  three-is-long four", 8), ["one two", "three-i…", "four"]);
+        assert!(wrap("", 8).is_empty());
     }
 
     proptest! {
