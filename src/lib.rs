@@ -28,3 +28,4 @@ pub mod session;
 pub mod state;
 pub mod store;
 pub mod tree;
+pub mod view;

@@ -1,0 +1,211 @@
+//! The last words of a run: how it ended, why, what it cost, and the exact command that comes next.
+//!
+//! The command is one that fia will accept: a verdict where the unchanged-tree guard holds and the recovery
+//! ledger has room (SPEC 10.6), a plain resume where neither does, a raised limit where one was reached.
+
+use std::io::{self, Write};
+
+use chrono::{DateTime, Utc};
+
+use super::frame::Frame;
+use super::human::handle;
+use super::numbers::{count, due, percent, plural, span};
+use super::paint::{Ink, Paint};
+use super::projection::Projection;
+use super::rows::{PhaseRow, PhaseState, RunSummary};
+use super::savings::Savings;
+use super::{text, words};
+use crate::event::{Outcome, Usage};
+
+/// Resumes and verdicts that a run may have after outcomes that judge (SPEC 10.6).
+const RECOVERIES: u32 = 8;
+/// How many of them may be verdicts.
+const VERDICTS: u32 = 4;
+/// Token budgets are proposed in whole millions.
+const MILLION: u64 = 1_000_000;
+/// Columns of the first line before the run's id or the commit.
+const FIRST_COLUMNS: usize = 60;
+
+/// What the last words are made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Ending<'a> {
+    /// What is known of the run.
+    pub state: &'a Projection,
+    /// Its limits.
+    pub frame: &'a Frame,
+    /// What rotation saved; `None` when it was not counted.
+    pub savings: Option<&'a Savings>,
+}
+
+impl Ending<'_> {
+    /// Writes the last words as of `now`; nothing while no outcome is recorded.
+    ///
+    /// # Errors
+    ///
+    /// What `out` answers.
+    pub fn write(&self, out: &mut dyn Write, now: DateTime<Utc>, paint: Paint) -> io::Result<()> {
+        let run = &self.state.run;
+        let Some(outcome) = run.outcome else { return Ok(()) };
+        if outcome == Outcome::GoalMet {
+            return self.write_good(out, paint);
+        }
+        let reason = run.reason.as_deref().unwrap_or_default();
+        let words = words::outcome_words(outcome.as_str());
+        let first = if reason.is_empty() { words } else { format!("{words}: {reason}") };
+        let first = text::line(&first).into_owned();
+        writeln!(out, "{} {}{}", paint.ink(Ink::Bad, "✗"), pad(&first), text::line(run.run.as_str()))?;
+        for line in self.details(outcome, now) {
+            writeln!(out, "  {}", text::line(&line))?;
+        }
+        writeln!(out, "  next:  {}", paint.ink(Ink::Strong, &text::line(&self.next_command(outcome))))
+    }
+
+    fn write_good(&self, out: &mut dyn Write, paint: Paint) -> io::Result<()> {
+        let run = &self.state.run;
+        let first = format!("goal met in {}", span(run.elapsed_ms));
+        let kept = text::line(&kept(run)).into_owned();
+        writeln!(out, "{} {}{kept}", paint.ink(Ink::Good, "✓"), text::left(&first, 28))?;
+        writeln!(out, "  {}", self.spent())?;
+        writeln!(out, "  fia report     fia report --svg context.svg")
+    }
+
+    fn details(&self, outcome: Outcome, now: DateTime<Utc>) -> Vec<String> {
+        let run = &self.state.run;
+        let mut lines = self.failing(outcome);
+        if outcome == Outcome::EngineExhausted {
+            lines.extend(run.last_engine_error.clone());
+            lines.extend(run.retry_after.map(|at| format!("It can go on at {}.", due(at, now))));
+        }
+        if outcome.is_judged() && run.recoveries >= RECOVERIES {
+            lines.push(format!("This run has used up its {RECOVERIES} resumes and verdicts."));
+        }
+        lines.push(match (run.commits, run.worktree) {
+            (0, false) => "Work is kept in the tree, nothing was committed.".to_owned(),
+            (0, true) => format!("Work is kept in the work tree on branch fia/{}, nothing was committed.", run.run),
+            (_, _) => format!("{}; work after that is kept in the tree.", kept(run)),
+        });
+        lines.push(self.spent());
+        lines
+    }
+
+    /// What was red or in the way at the end.
+    fn failing(&self, outcome: Outcome) -> Vec<String> {
+        let ended = |states: &[PhaseState]| self.state.phases.iter().rev().find(|row| states.contains(&row.status));
+        let phase: Option<&PhaseRow> = match outcome {
+            Outcome::VerificationFailed | Outcome::AttemptCap | Outcome::NoProgress => ended(&[PhaseState::Red]),
+            Outcome::BlockedByGate | Outcome::Failed => ended(&[PhaseState::Failed]),
+            Outcome::GoalMet
+            | Outcome::BudgetExhausted
+            | Outcome::BreadthExceeded
+            | Outcome::EngineExhausted
+            | Outcome::StoppedByRequest
+            | Outcome::Aborted => None,
+        };
+        let Some(phase) = phase else { return Vec::new() };
+        let checks = phase.checks.iter().filter(|check| !check.passed);
+        let gates = phase.gates.iter().filter(|gate| !gate.passed);
+        checks
+            .map(|check| format!("failing: {} ({})", check.check, check.log))
+            .chain(gates.flat_map(|gate| gate.violations.iter().map(move |line| format!("{}: {line}", gate.gate))))
+            .collect()
+    }
+
+    /// Tokens, dollars and what rotation saved.
+    fn spent(&self) -> String {
+        let spend = &self.state.run.spend;
+        let reads = spend.read_share().map(|share| format!(" ({} cache reads)", percent(share))).unwrap_or_default();
+        let mut line = format!("tokens {}{reads}   cost {}", spend.tokens_text(Usage::total), spend.cost_text());
+        let rotations = self.state.run.rotations;
+        if rotations > 0 {
+            line = format!("{line}   {}", plural(u64::from(rotations), "rotation"));
+            match self.savings.and_then(Savings::rotation_net) {
+                Some(net @ 0..) => line = format!("{line} saved about {} tokens", count(net.unsigned_abs())),
+                Some(net) => line = format!("{line} cost about {} tokens more", count(net.unsigned_abs())),
+                None => {}
+            }
+        }
+        line
+    }
+
+    /// The command that goes on from this outcome.
+    pub fn next_command(&self, outcome: Outcome) -> String {
+        let run = &self.state.run;
+        let id = handle(&run.run);
+        match outcome {
+            Outcome::GoalMet => format!("fia report {id}"),
+            Outcome::VerificationFailed
+            | Outcome::AttemptCap
+            | Outcome::NoProgress
+            | Outcome::BlockedByGate
+            | Outcome::Failed => recovery(run, id),
+            Outcome::BudgetExhausted => format!("fia resume {id} --budget {}", self.raised_budget()),
+            // How many paths the run changed is not known here; only without the limit is a resume sure to go on.
+            Outcome::BreadthExceeded => format!("fia resume {id} --budget breadth_ceiling=0"),
+            Outcome::StoppedByRequest if run.approval_open => format!("fia approve {id} && fia resume {id}"),
+            Outcome::EngineExhausted | Outcome::StoppedByRequest | Outcome::Aborted => format!("fia resume {id}"),
+        }
+    }
+
+    /// The limit that was reached, doubled: by the sums, else by the last warning, else the token budget.
+    fn raised_budget(&self) -> String {
+        let run = &self.state.run;
+        let stop = self.frame.stop.clone().unwrap_or_default();
+        let tokens = run.spend.tokens_known.total();
+        let phase_tokens = self.state.phases.last().map_or(0, |phase| phase.spend.tokens_known.total());
+        let reached = |used: u64, limit: u64| limit > 0 && used >= limit;
+        let whole = |limit: f64| format!("{}", limit * 2.0);
+        #[expect(clippy::cast_precision_loss, reason = "a run's milliseconds stay far below 2^52")]
+        let minutes = run.elapsed_ms as f64 / 60_000.0;
+        let key = if reached(tokens, stop.token_budget) {
+            "token_budget"
+        } else if reached(phase_tokens, stop.phase_token_budget) {
+            "phase_token_budget"
+        } else if stop.cost_budget_usd > 0.0 && run.spend.cost_known_usd >= stop.cost_budget_usd {
+            "cost_budget_usd"
+        } else if stop.budget_minutes > 0.0 && minutes >= stop.budget_minutes {
+            "budget_minutes"
+        } else {
+            run.last_budget_warning.as_deref().unwrap_or("token_budget")
+        };
+        let raised = match key {
+            "phase_token_budget" => stop.phase_token_budget.saturating_mul(2).to_string(),
+            "cost_budget_usd" => whole(stop.cost_budget_usd),
+            "budget_minutes" => whole(stop.budget_minutes),
+            // What was used may be far above the limit, as the request under way is let finish.
+            _ => stop.token_budget.max(tokens).div_ceil(MILLION / 2).saturating_mul(MILLION).to_string(),
+        };
+        format!("{key}={raised}")
+    }
+}
+
+/// A verdict and a resume while the ledger has room for both, then a resume alone, then another run.
+fn recovery(run: &RunSummary, id: &str) -> String {
+    if run.verdicts < VERDICTS && run.recoveries + 2 <= RECOVERIES {
+        format!("fia verdict set {id} --missing \"…\" && fia resume {id}")
+    } else if run.recoveries < RECOVERIES {
+        format!("fia resume {id} --retry-unchanged")
+    } else {
+        format!("fia run {} \"…\"", run.workflow)
+    }
+}
+
+/// What was committed.
+fn kept(run: &RunSummary) -> String {
+    let branch = run.commit_branch.as_ref().map(|branch| format!(" on {branch}")).unwrap_or_default();
+    let files = plural(run.committed_paths, "file");
+    match (&run.commit, run.commits) {
+        (None, _) => "nothing committed".to_owned(),
+        (Some(commit), 1) => format!("{files} changed, committed as {}{branch}", words::short_commit(commit)),
+        (Some(commit), commits) => {
+            format!("{files} in {commits} commits, the last {}{branch}", words::short_commit(commit))
+        }
+    }
+}
+
+/// Fills a first line up, or sets it apart by two blanks.
+fn pad(first: &str) -> String {
+    if text::width(first) < FIRST_COLUMNS { text::left(first, FIRST_COLUMNS) } else { format!("{first}  ") }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+use insta::assert_json_snapshot;
+
+use super::*;
+use crate::event::{Outcome, PhaseStatus, RetirementReason, SessionRetired, Usage};
+use crate::view::story::{self, Story};
+
+fn project(story: &Story) -> Projection {
+    let mut projection = Projection::default();
+    for record in &story.records {
+        projection.push(record);
+    }
+    projection
+}
+
+#[test]
+fn a_run_is_one_row_that_adds_up() {
+    let run = project(&story::fixed()).run;
+    assert_json_snapshot!(run, @r#"
+        {
+          "run": "20261130-142210-k3fa",
+          "workflow": "plan_build_test",
+          "prompt": "add a /health endpoint",
+          "fia_version": "0.1.0",
+          "outcome": "goal_met",
+          "reason": "every step succeeded",
+          "started_at": "2026-11-30T14:22:10Z",
+          "stretch_at": "2026-11-30T14:22:10Z",
+          "updated_at": "2026-11-30T14:32:05Z",
+          "elapsed_ms": 595000,
+          "elapsed_before_ms": 0,
+          "stretches": 1,
+          "spend": {
+            "turns": 3,
+            "requests": 109,
+            "tokens": {
+              "input": 1090,
+              "output": 32700,
+              "cache_read": 8084000,
+              "cache_write": 265910
+            },
+            "tokens_known": {
+              "input": 1090,
+              "output": 32700,
+              "cache_read": 8084000,
+              "cache_write": 265910
+            },
+            "cost_usd": 1.03,
+            "cost_known_usd": 1.03
+          },
+          "rotations": 1,
+          "relays": 0,
+          "cache_breaks": 0,
+          "branch": "main",
+          "worktree": false,
+          "commits": 1,
+          "commit": "4f2a91c0de4f2a91c0de4f2a91c0de4f2a91c0de",
+          "commit_branch": "main",
+          "committed_paths": 3,
+          "waiting": null,
+          "approval_open": false,
+          "retry_after": null,
+          "last_engine_error": null,
+          "last_budget_warning": null,
+          "recoveries": 0,
+          "verdicts": 0,
+          "events": 138
+        }
+        "#);
+}
+
+#[test]
+fn a_phase_knows_its_context_before_and_after() {
+    let projection = project(&story::fixed());
+    let seen: Vec<_> = projection
+        .phases
+        .iter()
+        .map(|row| (row.phase.as_str(), row.status, row.context_before, row.context_after, row.rotations))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("01_plan", PhaseState::Success, Some(0), Some(38_000), 0),
+            ("02_build", PhaseState::Success, Some(0), Some(187_000), 0),
+            ("03_test_1", PhaseState::Red, None, None, 0),
+            ("04_fix_1", PhaseState::Success, Some(0), Some(42_000), 1),
+            ("05_test_2", PhaseState::Success, None, None, 0),
+            ("06_save", PhaseState::Success, None, None, 0),
+        ]
+    );
+}
+
+#[test]
+fn a_session_that_goes_on_brings_its_context_along() {
+    let story = story::built().phase("04_fix_1", "builder").turn(Some("s-1")).reads([190_000]);
+    let projection = project(&story);
+    assert_eq!(projection.phases[3].context_before, Some(187_000));
+    assert_eq!(projection.agents[1].context_tokens, Some(190_000));
+}
+
+#[test]
+fn a_state_put_away_after_any_record_goes_on_as_if_it_had_not_been() {
+    let story = story::capped().resumes().phase("04_fix_1", "builder").turn(None).reads([9_000]);
+    let whole = project(&story);
+    for cut in 0..story.records.len() {
+        let mut first = Projection::default();
+        story.records[..cut].iter().for_each(|record| first.push(record));
+        let json = serde_json::to_string(&first).unwrap();
+        let mut second: Projection = serde_json::from_str(&json).unwrap();
+        story.records[cut..].iter().for_each(|record| second.push(record));
+        assert_eq!(second, whole, "put away after {cut} records");
+    }
+}
+
+#[test]
+fn a_turn_cut_off_by_a_kill_makes_sums_unknown_but_keeps_what_was_seen() {
+    let story = Story::begins("build", "x").phase("01_build", "builder").turn(None).reads([10_000, 12_000]).resumes();
+    let projection = project(&story);
+    assert_eq!(projection.phases[0].status, PhaseState::Interrupted);
+    assert_eq!(projection.run.spend.tokens, None);
+    assert_eq!(
+        projection.run.spend.tokens_known,
+        Usage { input: 20, output: 600, cache_read: 10_000, cache_write: 11_980, cache_write_1h: 0 }
+    );
+    assert_eq!(projection.run.spend.requests, 2);
+    assert_eq!(projection.run.spend.cost_usd, None);
+}
+
+#[test]
+fn unknown_usage_is_null_and_not_nothing() {
+    let story = Story::begins("review", "x")
+        .phase("01_review", "reviewer")
+        .turn(None)
+        .turn_ends(None)
+        .ends(PhaseStatus::Success);
+    let spend = project(&story).run.spend;
+    assert_eq!(
+        (spend.tokens, spend.cost_usd, spend.tokens_text(Usage::total), spend.cost_text()),
+        (None, None, "–".into(), "–".into())
+    );
+}
+
+#[test]
+fn a_retired_session_leaves_no_context_behind() {
+    let retired = SessionRetired {
+        agent: "builder".into(),
+        reason: RetirementReason::SessionLost,
+        from_session: Some("s-1".into()),
+        archived: Vec::new(),
+    };
+    let agent = project(&story::built().event(Event::SessionRetired(retired))).agents[1].clone();
+    assert_eq!((agent.session_id, agent.context_tokens, agent.rotations), (None, None, 0));
+}
+
+#[test]
+fn r10_6_only_resumes_after_a_judged_outcome_count_as_recoveries() {
+    let judged = project(&story::capped().event(Event::Verdict(crate::event::Verdict::default())).resumes()).run;
+    assert_eq!((judged.recoveries, judged.verdicts), (2, 1));
+    let stopped = project(&story::fixing().run_ends(Outcome::StoppedByRequest, "asked").resumes()).run;
+    assert_eq!((stopped.recoveries, stopped.verdicts), (0, 0));
+}
+
+#[test]
+fn the_state_grows_with_phases_not_with_records() {
+    let long = |requests: u64| {
+        let story =
+            Story::begins("build", "x").phase("01_build", "builder").turn(None).reads((0..requests).map(|n| 5_000 + n));
+        serde_json::to_string(&project(&story)).unwrap().len()
+    };
+    assert!(long(20_000) < long(1_000) + 1_000);
+}

@@ -1,0 +1,117 @@
+//! What turns and sessions do to a projection.
+
+use chrono::{DateTime, Utc};
+
+use super::Projection;
+use crate::event::{AgentEnd, AgentStart, ContextRead, Record, SessionRotation, Usage};
+use crate::ids::AgentName;
+use crate::view::rows::{OpenTurn, PhaseState, RotationRow};
+
+impl Projection {
+    /// Closes what an ended or killed stretch left open.
+    pub(super) fn settle(&mut self) {
+        for phase in self.phases.iter_mut().filter(|row| row.status == PhaseState::Running) {
+            phase.status = PhaseState::Interrupted;
+        }
+        for agent in 0..self.agents.len() {
+            self.lose_turn(agent);
+        }
+    }
+
+    fn lose_turn(&mut self, agent: usize) {
+        let Some(open) = self.agents[agent].open.take() else { return };
+        self.agents[agent].spend.add_lost_turn(open.requests, open.tokens);
+        self.run.spend.add_lost_turn(open.requests, open.tokens);
+        if let Some(row) = self.phase_mut(open.phase.as_ref()) {
+            row.spend.add_lost_turn(open.requests, open.tokens);
+        }
+    }
+
+    pub(super) fn turn_started(&mut self, record: &Record, start: &AgentStart) {
+        self.run.waiting = None;
+        let agent = self.agent_mut(&start.agent, record.ts);
+        agent.engine = Some(start.engine);
+        agent.model = Some(start.model.clone());
+        if start.session_id.is_none() && agent.session_id.take().is_some() {
+            agent.trace.border();
+        }
+        let before = match &start.session_id {
+            Some(session) => {
+                agent.session_id = Some(session.clone());
+                agent.context_tokens
+            }
+            None => Some(0),
+        };
+        if start.session_id.is_none() {
+            agent.context_tokens = None;
+        }
+        if let Some(at) = self.agents.iter().position(|row| row.agent == start.agent) {
+            self.lose_turn(at);
+            self.agents[at].open =
+                Some(OpenTurn { phase: record.phase.clone(), requests: 0, tokens: Usage::default() });
+        }
+        if let Some(row) = self.phase_mut(record.phase.as_ref()) {
+            if row.legs == 0 {
+                row.context_before = before;
+                row.lease = Some(start.lease);
+            }
+            row.legs = row.legs.max(start.leg);
+            row.engine = Some(start.engine);
+            row.model = Some(start.model.clone());
+            row.level.clone_from(&start.level);
+        }
+    }
+
+    pub(super) fn turn_ended(&mut self, record: &Record, end: &AgentEnd) {
+        let agent = self.agent_mut(&end.agent, record.ts);
+        let seen = agent.open.take().map(|open| open.tokens).unwrap_or_default();
+        agent.spend.add_turn(end, seen);
+        agent.context_tokens = end.context_tokens.or(agent.context_tokens);
+        self.run.spend.add_turn(end, seen);
+        if let Some(row) = self.phase_mut(record.phase.as_ref()) {
+            row.spend.add_turn(end, seen);
+            row.context_after = end.context_tokens.or(row.context_after);
+            row.context_max = row.context_max.max(end.context_tokens);
+        }
+    }
+
+    pub(super) fn context_read(&mut self, record: &Record, read: &ContextRead) {
+        let at_ms = self.run.elapsed_ms;
+        let agent = self.agent_mut(&read.agent, record.ts);
+        agent.window = read.window.or(agent.window);
+        if let Some(open) = &mut agent.open {
+            open.requests += 1;
+            open.tokens += read.usage.unwrap_or_default();
+        }
+        let Some(tokens) = read.context_tokens else { return };
+        agent.context_tokens = Some(tokens);
+        agent.context_max = agent.context_max.max(Some(tokens));
+        agent.trace.push(at_ms, tokens);
+        if let Some(row) = self.phase_mut(record.phase.as_ref()) {
+            row.context_after = Some(tokens);
+            row.context_max = row.context_max.max(Some(tokens));
+        }
+    }
+
+    pub(super) fn rotated(&mut self, record: &Record, rotation: &SessionRotation) {
+        self.run.rotations += 1;
+        self.session_left(&rotation.agent, record.ts);
+        self.agent_mut(&rotation.agent, record.ts).rotations += 1;
+        if let Some(row) = self.phase_mut(record.phase.as_ref()) {
+            row.rotations += 1;
+            row.rotation = Some(RotationRow {
+                reason: rotation.reason,
+                context_tokens: rotation.context_tokens,
+                cap: rotation.cap,
+                preamble_bytes: rotation.preamble_bytes,
+            });
+        }
+    }
+
+    pub(super) fn session_left(&mut self, agent: &AgentName, ts: DateTime<Utc>) {
+        let row = self.agent_mut(agent, ts);
+        row.session_id = None;
+        row.context_tokens = None;
+        row.trace.border();
+    }
+}

@@ -1,0 +1,322 @@
+//! What is known of a run, of each of its phases and of each of its agents: the rows of all tables, and the JSON
+//! that `runs`, `show`, `phases` and `agents` answer with. Names of fields are stable.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::numbers;
+use super::spend::Spend;
+use super::trace::Trace;
+use crate::event::{LeaseKind, Outcome, PhaseStatus, RotationReason, Usage};
+use crate::ids::{AgentName, EngineName, PhaseName, RunId, Seq, SessionId, StepName};
+
+/// A run in one row.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// The run.
+    pub run: RunId,
+    /// Its workflow.
+    pub workflow: String,
+    /// What was asked for, its first 200 characters.
+    pub prompt: String,
+    /// Version of fia that wrote the last stretch.
+    pub fia_version: String,
+    /// How its last stretch ended; null while it is open, or when fia was killed.
+    pub outcome: Option<Outcome>,
+    /// Why, for people.
+    pub reason: Option<String>,
+    /// Start of the first stretch.
+    pub started_at: DateTime<Utc>,
+    /// Start of the last stretch.
+    pub stretch_at: DateTime<Utc>,
+    /// Time of the last record.
+    pub updated_at: DateTime<Utc>,
+    /// Time spent in ended stretches, and in the open one up to its last record.
+    pub elapsed_ms: u64,
+    /// The part of it before the last stretch.
+    pub elapsed_before_ms: u64,
+    /// Starts and resumes.
+    pub stretches: u32,
+    /// Tokens, dollars and requests.
+    pub spend: Spend,
+    /// Sessions replaced on purpose.
+    pub rotations: u32,
+    /// Phases handed to another engine.
+    pub relays: u32,
+    /// Requests that found less in the cache than was left there.
+    pub cache_breaks: u32,
+    /// The branch that was checked out.
+    pub branch: Option<String>,
+    /// Whether the run has a work tree of its own.
+    pub worktree: bool,
+    /// Commits made.
+    pub commits: u32,
+    /// The last of them.
+    pub commit: Option<String>,
+    /// The branch that it went to.
+    pub commit_branch: Option<String>,
+    /// Paths in all of them.
+    pub committed_paths: u64,
+    /// What the run waits for.
+    pub waiting: Option<Wait>,
+    /// Whether an approval was asked for and not answered.
+    pub approval_open: bool,
+    /// When the engine that ran into a limit last can go on.
+    pub retry_after: Option<DateTime<Utc>>,
+    /// What the last engine that died said.
+    pub last_engine_error: Option<String>,
+    /// The limit of `stop:` that was warned about last.
+    pub last_budget_warning: Option<String>,
+    /// Verdicts taken in, and resumes after an outcome that judges: together at most 8 (SPEC 10.6).
+    pub recoveries: u32,
+    /// Verdicts taken in, at most 4.
+    pub verdicts: u32,
+    /// Number of the last record.
+    pub events: Seq,
+}
+
+/// What a run waits for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Wait {
+    /// Until when; null is not known.
+    pub until: Option<DateTime<Utc>>,
+    /// For what.
+    pub reason: String,
+    /// The agent that waits, if one does.
+    pub agent: Option<AgentName>,
+    /// The phase that it holds up.
+    pub phase: Option<PhaseName>,
+}
+
+/// Where a phase stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PhaseState {
+    /// At work, or cut off with the log.
+    Running,
+    /// It did its work.
+    Success,
+    /// A check with another verdict than the expected one.
+    Red,
+    /// It did not do its work.
+    Failed,
+    /// Stopped before its end.
+    Stopped,
+    /// A later stretch began before it had ended.
+    Interrupted,
+}
+
+impl PhaseState {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Success => "success",
+            Self::Red => "red",
+            Self::Failed => "failed",
+            Self::Stopped => "stopped",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+impl From<PhaseStatus> for PhaseState {
+    fn from(status: PhaseStatus) -> Self {
+        match status {
+            PhaseStatus::Success => Self::Success,
+            PhaseStatus::Red => Self::Red,
+            PhaseStatus::Failed => Self::Failed,
+            PhaseStatus::Stopped => Self::Stopped,
+        }
+    }
+}
+
+/// A phase in one row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PhaseRow {
+    /// The phase.
+    pub phase: PhaseName,
+    /// Its step.
+    pub step: StepName,
+    /// Kind of work: agent, check, commit, approve.
+    pub kind: String,
+    /// One line for people.
+    pub description: String,
+    /// The agent, if one works.
+    pub agent: Option<AgentName>,
+    /// The engine of the last turn.
+    pub engine: Option<EngineName>,
+    /// Its model.
+    pub model: Option<String>,
+    /// Its effort or thinking level.
+    pub level: Option<String>,
+    /// What the engine knew of the session at the first turn.
+    pub lease: Option<LeaseKind>,
+    /// Where it stands.
+    pub status: PhaseState,
+    /// Why it did not succeed.
+    pub reason: Option<String>,
+    /// Which try over all stretches this is, from 1.
+    pub attempt: u32,
+    /// Tries on an engine in this attempt.
+    pub legs: u32,
+    /// Whether a later stretch took it over.
+    pub reused: bool,
+    /// When it began.
+    pub started_at: DateTime<Utc>,
+    /// How long it took; null while it runs.
+    pub elapsed_ms: Option<u64>,
+    /// Tokens, dollars and requests.
+    pub spend: Spend,
+    /// Live context when it began: 0 in a fresh session, null is unknown.
+    pub context_before: Option<u64>,
+    /// Live context at the last request; null is unknown.
+    pub context_after: Option<u64>,
+    /// The largest live context; null is unknown.
+    pub context_max: Option<u64>,
+    /// The last rotation at its start or inside it.
+    pub rotation: Option<RotationRow>,
+    /// Rotations at its start and inside it.
+    pub rotations: u32,
+    /// How often it was handed to another engine.
+    pub relays: u32,
+    /// Cache breaks.
+    pub cache_breaks: u32,
+    /// What its commands found, the last round.
+    pub checks: Vec<CheckRow>,
+    /// What its gates found, the last look of each.
+    pub gates: Vec<GateRow>,
+    /// The last tool call.
+    pub last_tool: Option<String>,
+}
+
+impl PhaseRow {
+    /// Tokens written to the cache over the largest live context: 1.0 is each token written once.
+    pub fn rewrite_factor(&self) -> Option<f64> {
+        let largest = self.context_max.filter(|&largest| largest > 0)?;
+        let usage = self.spend.tokens.filter(|usage| !usage.is_zero())?;
+        numbers::share(usage.cache_write, largest)
+    }
+}
+
+/// A rotation, as far as tables show it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RotationRow {
+    /// Why.
+    pub reason: RotationReason,
+    /// Live context of the session left; null is unknown.
+    pub context_tokens: Option<u64>,
+    /// The ceiling in force.
+    pub cap: u64,
+    /// Size of the reseed preamble.
+    pub preamble_bytes: usize,
+}
+
+/// A command that judged the tree.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CheckRow {
+    /// The check.
+    pub check: String,
+    /// Whether the command was satisfied.
+    pub passed: bool,
+    /// Its exit status; null when it had none.
+    pub exit: Option<i32>,
+    /// The whole output: a file, relative to the run directory.
+    pub log: String,
+    /// How long it took.
+    pub elapsed_ms: u64,
+}
+
+/// A gate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GateRow {
+    /// The gate.
+    pub gate: String,
+    /// Whether it let the envelope pass.
+    pub passed: bool,
+    /// Which look this was, from 1.
+    pub attempt: u32,
+    /// What it found: the first 5 lines.
+    pub violations: Vec<String>,
+}
+
+/// An agent in one row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentRow {
+    /// The agent.
+    pub agent: AgentName,
+    /// The engine of its last turn, before the first the planned one.
+    pub engine: Option<EngineName>,
+    /// Its model.
+    pub model: Option<String>,
+    /// Its session; null when it has none.
+    pub session_id: Option<SessionId>,
+    /// Live context in tokens; null is unknown.
+    pub context_tokens: Option<u64>,
+    /// The model's window in tokens; null is unknown.
+    pub window: Option<u64>,
+    /// The largest live context; null is unknown.
+    pub context_max: Option<u64>,
+    /// The ceiling in tokens, 0 never rotates; null is unknown.
+    pub ceiling: Option<u64>,
+    /// Whether its engine was found to report no usage.
+    pub unmetered: bool,
+    /// Sessions replaced on purpose.
+    pub rotations: u32,
+    /// Phases handed to another engine.
+    pub relays: u32,
+    /// Cache breaks.
+    pub cache_breaks: u32,
+    /// Tokens, dollars and requests.
+    pub spend: Spend,
+    /// Its last record; null before the first turn.
+    pub last_at: Option<DateTime<Utc>>,
+    /// The turn that has not ended.
+    pub open: Option<OpenTurn>,
+    /// The course of its live context.
+    pub trace: Trace,
+}
+
+impl AgentRow {
+    /// An agent of which nothing is known yet.
+    pub fn new(agent: AgentName) -> Self {
+        Self {
+            agent,
+            engine: None,
+            model: None,
+            session_id: None,
+            context_tokens: None,
+            window: None,
+            context_max: None,
+            ceiling: None,
+            unmetered: false,
+            rotations: 0,
+            relays: 0,
+            cache_breaks: 0,
+            spend: Spend::default(),
+            last_at: None,
+            open: None,
+            trace: Trace::small(),
+        }
+    }
+}
+
+/// A turn whose end is not in the log yet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenTurn {
+    /// The phase.
+    pub phase: Option<PhaseName>,
+    /// Model calls answered so far.
+    pub requests: u64,
+    /// What they reported.
+    pub tokens: Usage,
+}
+
+/// A step that was passed over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkipRow {
+    /// The step.
+    pub step: StepName,
+    /// Its condition, which did not hold.
+    pub when: String,
+}

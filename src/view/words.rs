@@ -1,0 +1,453 @@
+//! Events in words: one line each, for the plain log, `events` and the pages.
+
+use chrono::{DateTime, Utc};
+
+use super::numbers::{self, bytes, count, dollars, or_unknown, percent, span};
+use crate::event::{
+    AgentEnd, AgentStart, Approval, BudgetWarning, CheckRun, Committed, ContextPruned, ContextRead, Delivery,
+    EngineError, EngineFallback, EngineRelay, EngineRetry, Event, EvictionReason, ExternalChange, GateVerdict,
+    LeaseKind, PathChange, PermissionRetry, PhaseEnd, PhaseStatus, RetirementReason, RotationReason, RunEnd, RunStart,
+    SessionRotation, SessionSeen, TreeChanged, Verdict, Waiting,
+};
+use crate::event::{BreakCause, TurnStatus};
+use crate::ids::{AgentName, EngineName};
+
+/// Says what an event is about, in words; raw text of agents is in it, so that the caller makes it safe.
+///
+/// `at` is the time of the record, against which a time to come is put.
+pub fn describe(event: &Event, at: DateTime<Utc>) -> String {
+    match event {
+        Event::RunStart(start) => run_start(start),
+        Event::RunEnd(end) => run_end(end),
+        Event::PhaseStart(start) => format!("{} ({})", start.description, start.kind),
+        Event::PhaseEnd(end) => phase_end(end),
+        Event::AgentStart(start) => agent_start(start),
+        Event::AgentEnd(end) => agent_end(end),
+        Event::Session(seen) => session(seen),
+        Event::Context(read) => context(read),
+        Event::ToolCall(call) => {
+            let failed = if call.ok { "" } else { " failed" };
+            format!("{} {} {}{failed} in {}", call.agent, call.tool, call.summary, span(call.elapsed_ms))
+        }
+        Event::Envelope(taken) => envelope(&taken.output, &taken.envelope),
+        Event::Check(check) => check_run(check),
+        Event::GatePass(gate) => format!("gate {} passed", gate.gate),
+        Event::GateFail(gate) => gate_fail(gate),
+        Event::EngineError(error) => engine_error(error, at),
+        Event::EngineRetry(retry) => engine_retry(retry),
+        Event::EngineRelay(relay) => engine_relay(relay),
+        Event::EngineFallback(fallback) => engine_fallback(fallback),
+        Event::EngineContinuation(next) => {
+            format!("{} goes on in leg {}, preamble {}", next.agent, next.leg, bytes(next.preamble_bytes as u64))
+        }
+        Event::CacheBreak(broken) => format!(
+            "{}: {} of {} cached tokens were found again ({})",
+            broken.agent,
+            count(broken.seen),
+            count(broken.expected),
+            break_cause(broken.cause)
+        ),
+        Event::Waiting(waiting) => wait(waiting, at),
+        Event::Approval(approval) => approval_text(approval),
+        Event::Verdict(verdict) => verdict_text(verdict),
+        Event::Message(delivery) => message(delivery),
+        Event::Error(fault) => fault.message.clone(),
+        Event::SessionRotation(rotation) => rotated(rotation),
+        Event::SessionRetired(retired) => {
+            format!("{} leaves its session: {}", retired.agent, retirement_reason(retired.reason))
+        }
+        Event::RotationStoodDown(stood) => {
+            format!("{} was to rotate and could not: {}; tried again at its next phase", stood.agent, stood.message)
+        }
+        Event::UsageUnknown(unknown) => {
+            format!("{} reports no usage: {} can never rotate", unknown.engine, unknown.agent)
+        }
+        Event::Compacted(compacted) => format!(
+            "{} was compacted by its engine: context {} → {}",
+            compacted.agent,
+            or_unknown(compacted.before, count),
+            or_unknown(compacted.after, count)
+        ),
+        Event::PhaseReused(reused) => format!("{} taken over from an earlier stretch", reused.phase),
+        Event::StepSkipped(skipped) => format!("{} skipped: not {}", skipped.step, skipped.when),
+        Event::TreeChanged(changed) => tree_changed(changed),
+        Event::PermissionRetry(retry) => permission_retry(retry),
+        Event::ExternalChange(change) => external_change(change),
+        Event::Committed(committed) => committed_text(committed),
+        Event::BudgetWarning(warning) => budget_warning(warning),
+        Event::BoundedContinuation(next) => format!(
+            "{} was stopped at context {} and goes on in {} session",
+            next.agent,
+            or_unknown(next.context_tokens, count),
+            if next.same_session { "the same" } else { "a fresh" }
+        ),
+        Event::PrefixChanged(changed) => format!(
+            "system prompt of {} differs at {} byte {}: `{}` was `{}`",
+            changed.agent, changed.block, changed.byte, changed.after, changed.before
+        ),
+        Event::ContextPruned(pruned) => context_pruned(pruned),
+        Event::SessionEvicted(evicted) => {
+            format!("resident process of {} {}", evicted.agent, eviction_reason(evicted.reason))
+        }
+        Event::ApiKeyBilling(key) => {
+            format!("{} is set: {} bills the API and not a subscription", key.variable, key.engine)
+        }
+    }
+}
+
+/// An engine and its model, as tables name them.
+pub fn engine_model(engine: EngineName, model: &str) -> String {
+    // A model's provider says little beside its engine and takes half the column.
+    let model = model.rsplit('/').next().unwrap_or(model);
+    if model.is_empty() { engine.to_string() } else { format!("{engine} {model}") }
+}
+
+fn run_start(start: &RunStart) -> String {
+    if start.resumed { "resumed".to_owned() } else { format!("“{}”", start.prompt) }
+}
+
+fn run_end(end: &RunEnd) -> String {
+    format!(
+        "{} in {}, {} tokens, {}: {}",
+        outcome_words(end.outcome.as_str()),
+        span(end.elapsed_ms),
+        count(end.tokens.total()),
+        or_unknown(end.cost_usd, dollars),
+        end.reason
+    )
+}
+
+/// The name of an outcome as words.
+pub fn outcome_words(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+fn phase_end(end: &PhaseEnd) -> String {
+    let reason = end.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    format!("{} in {}{reason}", phase_status(end.status), span(end.elapsed_ms))
+}
+
+fn phase_status(status: PhaseStatus) -> &'static str {
+    match status {
+        PhaseStatus::Success => "done",
+        PhaseStatus::Red => "red",
+        PhaseStatus::Failed => "failed",
+        PhaseStatus::Stopped => "stopped",
+    }
+}
+
+/// What a turn starts with: engine, model and session.
+pub fn agent_start(start: &AgentStart) -> String {
+    let session = match (&start.session_id, start.lease) {
+        (None, _) => "new session".to_owned(),
+        (Some(session), LeaseKind::Warm) => format!("warm session {}", short_session(session.as_str())),
+        (Some(session), LeaseKind::Cold | LeaseKind::Restored) => {
+            format!("session {}", short_session(session.as_str()))
+        }
+    };
+    format!("{} on {}, {session}", start.agent, engine_model(start.engine, &start.model))
+}
+
+/// The part of a session's id that tells it apart: up to its first dash when that is long, 12 characters at most.
+pub fn short_session(id: &str) -> &str {
+    let head = id.split_once('-').map_or(id, |(head, _)| if head.len() < 8 { id } else { head });
+    head.char_indices().nth(12).map_or(head, |(cut, _)| &head[..cut])
+}
+
+fn agent_end(end: &AgentEnd) -> String {
+    let status = match end.ended {
+        TurnStatus::Completed => "completed",
+        TurnStatus::Cut => "cut",
+        TurnStatus::Failed => "failed",
+        TurnStatus::Stopped => "stopped",
+    };
+    format!(
+        "{} {status}: {}, {} tokens, context {}, cache {}, {}",
+        end.agent,
+        numbers::plural(u64::from(end.requests), "request"),
+        or_unknown(end.usage, |usage| count(usage.total())),
+        or_unknown(end.context_tokens, count),
+        or_unknown(end.cache_hit_ratio, percent),
+        or_unknown(end.cost_usd, dollars)
+    )
+}
+
+fn session(seen: &SessionSeen) -> String {
+    let new = if seen.new { "new " } else { "" };
+    format!("{} {new}session {} on {}", seen.agent, seen.session_id, engine_model(seen.engine, &seen.model))
+}
+
+fn context(read: &ContextRead) -> String {
+    let window = read.window.map(|window| format!(" of {}", count(window))).unwrap_or_default();
+    format!("{} context {}{window}", read.agent, or_unknown(read.context_tokens, count))
+}
+
+fn envelope(output: &str, envelope: &serde_json::Value) -> String {
+    let text = |key: &str| envelope.get(key).and_then(serde_json::Value::as_str).unwrap_or_default();
+    match (text("status"), text("summary")) {
+        ("", "") => format!("{output} report"),
+        (status, "") => format!("{output} report: {status}"),
+        (status, summary) => format!("{output} report: {status}: {summary}"),
+    }
+}
+
+/// What a check found, with its log when it was not satisfied.
+pub fn check_run(check: &CheckRun) -> String {
+    if check.passed {
+        return format!("{} passed in {}", check.check, span(check.elapsed_ms));
+    }
+    let exit = check.exit.map_or_else(|| "no exit status".to_owned(), |exit| format!("exit {exit}"));
+    format!("{} failed, {exit}, in {}: {}", check.check, span(check.elapsed_ms), check.log)
+}
+
+fn gate_fail(gate: &GateVerdict) -> String {
+    format!("gate {} failed (look {}): {}", gate.gate, gate.attempt, gate.violations.join("; "))
+}
+
+fn engine_error(error: &EngineError, at: DateTime<Utc>) -> String {
+    let back = error.retry_after.map(|time| format!("; back {}", numbers::due(time, at))).unwrap_or_default();
+    let model = engine_model(error.engine, &error.model);
+    let again = if error.count > 1 { format!(" (no. {})", error.count) } else { String::new() };
+    format!("{} on {model}: {}{again}{back}: {}", error.agent, error.kind.as_str(), error.message)
+}
+
+fn engine_retry(retry: &EngineRetry) -> String {
+    let model = engine_model(retry.engine, &retry.model);
+    format!("{} tries {model} again after {} ({})", retry.agent, span(retry.delay_ms), retry.kind.as_str())
+}
+
+/// From which engine to which, and why.
+pub fn engine_relay(relay: &EngineRelay) -> String {
+    let from = engine_model(relay.from, &relay.from_model);
+    let to = engine_model(relay.to, &relay.to_model);
+    format!("{} handed from {from} to {to} ({})", relay.agent, relay.kind.as_str())
+}
+
+fn engine_fallback(fallback: &EngineFallback) -> String {
+    let model = engine_model(fallback.engine, &fallback.model);
+    match (&fallback.reason, fallback.ready) {
+        (_, true) => format!("fallback {model} of {} is ready", fallback.agent),
+        (Some(reason), false) => format!("fallback {model} of {} is not ready: {reason}", fallback.agent),
+        (None, false) => format!("fallback {model} of {} is not ready", fallback.agent),
+    }
+}
+
+/// The cause of a cache break, in words.
+pub fn break_cause(cause: BreakCause) -> &'static str {
+    match cause {
+        BreakCause::Compaction => "compaction",
+        BreakCause::Rotation => "rotation",
+        BreakCause::Pruning => "pruning",
+        BreakCause::ModelChanged => "model changed",
+        BreakCause::PrefixChanged => "prefix changed",
+        BreakCause::TtlPassed => "ttl passed",
+        BreakCause::ResumeRewrite => "resume rewrite",
+        BreakCause::Unknown => "unknown",
+    }
+}
+
+/// What is waited for, and until when.
+pub fn wait(waiting: &Waiting, at: DateTime<Utc>) -> String {
+    let who = waiting.agent.as_ref().map(|agent| format!("{agent}: ")).unwrap_or_default();
+    let until = waiting.until.map(|until| format!(", until {}", numbers::due(until, at))).unwrap_or_default();
+    format!("waiting: {who}{}{until}", waiting.reason)
+}
+
+fn approval_text(approval: &Approval) -> String {
+    match approval {
+        Approval::Asked => "approval asked for: fia approve, or fia reject".to_owned(),
+        Approval::Answered { approved, reason } => {
+            let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            format!("{}{reason}", if *approved { "approved" } else { "rejected" })
+        }
+    }
+}
+
+fn verdict_text(verdict: &Verdict) -> String {
+    let redo = match verdict.redo.as_slice() {
+        [] => String::new(),
+        phases => format!("; again: {}", join(phases)),
+    };
+    format!("verdict: missing {}{redo}", verdict.missing.join("; "))
+}
+
+fn message(delivery: &Delivery) -> String {
+    let rows = delivery.lists.iter().map(|list| list.ids.len() as u64).sum();
+    format!("{} heard {}", delivery.agent, numbers::plural(rows, "message"))
+}
+
+/// The note of a rotation.
+fn rotated(rotation: &SessionRotation) -> String {
+    let archived = match rotation.archived.as_slice() {
+        [] => String::new(),
+        files => {
+            let names: Vec<&str> = files.iter().map(|file| file.rsplit('/').next().unwrap_or(file)).collect();
+            format!(", archived {}", names.join(" "))
+        }
+    };
+    let preamble = bytes(rotation.preamble_bytes as u64);
+    format!(
+        "{} {}, reseed {preamble}{archived}",
+        rotation.agent,
+        rotation_reason(rotation.reason, rotation.context_tokens, rotation.cap)
+    )
+}
+
+/// Why a session was rotated: against the ceiling where that decided.
+pub fn rotation_reason(reason: RotationReason, context: Option<u64>, cap: u64) -> String {
+    let context = or_unknown(context, count);
+    match reason {
+        RotationReason::Ceiling => format!("{context} ≥ {}", count(cap)),
+        RotationReason::MidPhase => format!("{context} ≥ {} inside the phase", count(cap)),
+        RotationReason::BreakEven => format!("{context}: a fresh session is cheaper"),
+        RotationReason::Expired => format!("{context}: its cache has expired"),
+        RotationReason::Overflow => format!("{context}: no longer fits the model"),
+    }
+}
+
+fn retirement_reason(reason: RetirementReason) -> &'static str {
+    match reason {
+        RetirementReason::SessionLost => "the engine no longer knows it",
+        RetirementReason::ModelChanged => "another engine or model works now",
+    }
+}
+
+fn eviction_reason(reason: EvictionReason) -> &'static str {
+    match reason {
+        EvictionReason::Idle => "was idle too long",
+        EvictionReason::Room => "made room for another",
+        EvictionReason::Lost => "was lost",
+    }
+}
+
+fn tree_changed(changed: &TreeChanged) -> String {
+    let (mut added, mut modified, mut deleted) = (0, 0, 0);
+    for change in &changed.changes {
+        match (&change.before, &change.after) {
+            (None, _) => added += 1,
+            (Some(_), None) => deleted += 1,
+            (Some(_), Some(_)) => modified += 1,
+        }
+    }
+    let total = numbers::plural(changed.changes.len() as u64, "path");
+    format!("{total} changed: {added} added, {modified} modified, {deleted} deleted{}", paths(&changed.changes))
+}
+
+/// The first three paths, and how many more there are.
+fn paths(changes: &[PathChange]) -> String {
+    if changes.is_empty() {
+        return String::new();
+    }
+    let shown: Vec<String> = changes.iter().take(3).map(|change| change.path.to_string()).collect();
+    let more = changes.len().saturating_sub(3);
+    let more = if more > 0 { format!(" (+{more} more)") } else { String::new() };
+    format!(": {}{more}", shown.join(" "))
+}
+
+fn permission_retry(retry: &PermissionRetry) -> String {
+    let then = if retry.again { "the phase is tried again" } else { "the phase is blocked" };
+    format!(
+        "{} wrote where it may not{}; undone, {then}; fia undo --rescue {} brings it back",
+        join(&retry.agents),
+        paths(&retry.undone),
+        retry.rescue
+    )
+}
+
+fn external_change(change: &ExternalChange) -> String {
+    let rescue = change.rescue.map(|rescue| format!("; fia undo --rescue {rescue} brings it back")).unwrap_or_default();
+    format!("put back: {}{}{rescue}", change.what.join(", "), paths(&change.undone))
+}
+
+fn committed_text(committed: &Committed) -> String {
+    let Some(commit) = &committed.commit else { return "nothing to commit".to_owned() };
+    let branch = committed.branch.as_ref().map(|branch| format!(" on {branch}")).unwrap_or_default();
+    let mixed = match committed.mixed.len() {
+        0 => String::new(),
+        left => format!("; {left} left out that you had changed before"),
+    };
+    let paths = numbers::plural(committed.paths.len() as u64, "file");
+    format!("committed {paths} as {}{branch}: {}{mixed}", short_commit(commit), committed.subject)
+}
+
+/// The first seven characters of a commit's id.
+pub fn short_commit(commit: &str) -> &str {
+    commit.char_indices().nth(7).map_or(commit, |(cut, _)| &commit[..cut])
+}
+
+fn budget_warning(warning: &BudgetWarning) -> String {
+    let figure = |value: f64| match warning.limit.as_str() {
+        limit if limit.ends_with("_usd") => dollars(value),
+        limit if limit.ends_with("_minutes") => format!("{value:.0} minutes"),
+        _ => count(whole(value)),
+    };
+    format!("{}% of {} used: {} of {}", warning.percent, warning.limit, figure(warning.used), figure(warning.of))
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a figure for people; a cast saturates")]
+fn whole(value: f64) -> u64 {
+    value as u64
+}
+
+fn context_pruned(pruned: &ContextPruned) -> String {
+    format!(
+        "{} pruned ({}): {} trimmed, {} cleared, {} → {} characters",
+        pruned.agent,
+        pruned.reason,
+        pruned.soft,
+        pruned.hard,
+        count(pruned.chars_before),
+        count(pruned.chars_after)
+    )
+}
+
+fn join<T: AsRef<str>>(names: &[T]) -> String {
+    names.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ")
+}
+
+/// The agent that an event is about, if it is about one.
+pub fn agent_of(event: &Event) -> Option<&AgentName> {
+    match event {
+        Event::PhaseStart(it) => it.agent.as_ref(),
+        Event::AgentStart(it) => Some(&it.agent),
+        Event::AgentEnd(it) => Some(&it.agent),
+        Event::Session(it) => Some(&it.agent),
+        Event::Context(it) => Some(&it.agent),
+        Event::ToolCall(it) => Some(&it.agent),
+        Event::EngineError(it) => Some(&it.agent),
+        Event::EngineRetry(it) => Some(&it.agent),
+        Event::EngineRelay(it) => Some(&it.agent),
+        Event::EngineFallback(it) => Some(&it.agent),
+        Event::EngineContinuation(it) => Some(&it.agent),
+        Event::CacheBreak(it) => Some(&it.agent),
+        Event::Waiting(it) => it.agent.as_ref(),
+        Event::Message(it) => Some(&it.agent),
+        Event::SessionRotation(it) => Some(&it.agent),
+        Event::SessionRetired(it) => Some(&it.agent),
+        Event::RotationStoodDown(it) => Some(&it.agent),
+        Event::UsageUnknown(it) => Some(&it.agent),
+        Event::Compacted(it) => Some(&it.agent),
+        Event::BoundedContinuation(it) => Some(&it.agent),
+        Event::PrefixChanged(it) => Some(&it.agent),
+        Event::ContextPruned(it) => Some(&it.agent),
+        Event::SessionEvicted(it) => Some(&it.agent),
+        Event::RunStart(_)
+        | Event::RunEnd(_)
+        | Event::PhaseEnd(_)
+        | Event::Envelope(_)
+        | Event::Check(_)
+        | Event::GatePass(_)
+        | Event::GateFail(_)
+        | Event::Approval(_)
+        | Event::Verdict(_)
+        | Event::Error(_)
+        | Event::PhaseReused(_)
+        | Event::StepSkipped(_)
+        | Event::TreeChanged(_)
+        | Event::PermissionRetry(_)
+        | Event::ExternalChange(_)
+        | Event::Committed(_)
+        | Event::BudgetWarning(_)
+        | Event::ApiKeyBilling(_) => None,
+    }
+}
