@@ -10,9 +10,11 @@
 //! `envelope`, `plan`), then what the user wrote (`config`, `workflow`), then `event` and `ids`.
 
 pub mod channel;
+pub mod economy;
 pub mod engine;
 pub mod event;
 pub mod ids;
 pub mod plan;
 pub mod process;
+pub mod prune;
 pub mod session;
