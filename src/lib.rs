@@ -11,6 +11,7 @@
 //! `ids`, then what all share (`host`, `lines`, `fault`, `mask`).
 
 pub mod channel;
+pub mod economy;
 pub mod engine;
 pub mod envelope;
 pub mod event;
@@ -22,6 +23,7 @@ pub mod mask;
 pub mod plan;
 pub mod process;
 pub mod provider;
+pub mod prune;
 pub mod rehearsal;
 pub mod run;
 pub mod session;
