@@ -256,6 +256,43 @@ fn with_configured_env(mut spec: CommandSpec, launch: &Launch) -> CommandSpec {
     spec
 }
 
+/// An order for tests: a fresh one-shot turn of a builder, from which a test changes what it is about.
+#[cfg(test)]
+fn example_launch() -> Launch {
+    let tools = ["read", "grep", "bash", "edit", "write"].map(str::to_owned).to_vec();
+    Launch {
+        cwd: "/repo".into(),
+        run_dir: "/repo/.fia/runs/R".into(),
+        agent_dir: "/repo/.fia/runs/R/agents/builder".into(),
+        program: None,
+        args: Vec::new(),
+        env: BTreeMap::new(),
+        model: "sonnet".to_owned(),
+        level: Some("high".to_owned()),
+        tools,
+        extensions: Vec::new(),
+        permission_mode: None,
+        system_file: "/repo/.fia/runs/R/agents/builder/system.md".into(),
+        system: "You build.".to_owned(),
+        session: SessionChoice::Fresh,
+        process: ProcessKind::OneShot,
+        max_turns: None,
+        base_url: None,
+        phase: "01_build".to_owned(),
+        leg: 1,
+        turn: 1,
+    }
+}
+
+/// A command line as a person would type it, with the variables that it sets.
+#[cfg(test)]
+fn shown(spec: &CommandSpec) -> String {
+    let set =
+        spec.env.iter().filter_map(|(name, value)| Some(format!("{}={} ", name.display(), value.as_ref()?.display())));
+    let words = spec.args.iter().map(|arg| format!(" {}", arg.display()));
+    format!("{}{}{}", set.collect::<String>(), spec.program.display(), words.collect::<String>())
+}
+
 /// Refuses orders that only a CLI with these capabilities can carry out.
 fn refuse_redirection(engine: EngineName, launch: &Launch) -> Result<(), EngineError> {
     let refuse =

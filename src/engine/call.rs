@@ -96,7 +96,7 @@ mod tests {
             (r#"{"file_path":"src/a.rs","content":"x"}"#, "src/a.rs"),
             (r#"{"path":".","pattern":"fn main"}"#, "fn main"),
             (r#"{"other":1}"#, ""),
-            (r#"[1]"#, ""),
+            ("[1]", ""),
             (r#"{"command":7,"path":"p"}"#, "p"),
         ] {
             assert_eq!(summary(Some(&raw(json))), line, "{json}");

@@ -43,7 +43,7 @@ pub(super) fn classify(evidence: &Evidence<'_>) -> Failure {
         .iter()
         .find_map(|code| kind_of_code(code))
         .or_else(|| evidence.status.and_then(kind_of_status))
-        .or_else(|| detail.as_ref().and_then(|detail| detail.kind()))
+        .or_else(|| detail.as_ref().and_then(Detail::kind))
         .or_else(|| text::kind(evidence.text))
         .unwrap_or(FailureKind::Crash);
     let reset = match (kind, &evidence.reset) {

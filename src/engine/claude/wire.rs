@@ -112,16 +112,16 @@ impl<'de> Visitor<'de> for BlocksVisitor {
 /// `usage` of a message or of a result.
 #[derive(Deserialize)]
 pub(super) struct Tokens {
-    #[serde(default)]
-    input_tokens: Count,
-    #[serde(default)]
-    output_tokens: Count,
-    #[serde(default)]
-    cache_read_input_tokens: Count,
-    #[serde(default)]
-    cache_creation_input_tokens: Count,
-    #[serde(default)]
-    cache_creation: Option<Lifetimes>,
+    #[serde(default, rename = "input_tokens")]
+    input: Count,
+    #[serde(default, rename = "output_tokens")]
+    output: Count,
+    #[serde(default, rename = "cache_read_input_tokens")]
+    cache_read: Count,
+    #[serde(default, rename = "cache_creation_input_tokens")]
+    cache_write: Count,
+    #[serde(default, rename = "cache_creation")]
+    cache_lifetimes: Option<Lifetimes>,
 }
 
 #[derive(Deserialize)]
@@ -133,11 +133,11 @@ struct Lifetimes {
 impl From<Tokens> for Usage {
     fn from(tokens: Tokens) -> Self {
         Self {
-            input: tokens.input_tokens.or_zero(),
-            output: tokens.output_tokens.or_zero(),
-            cache_read: tokens.cache_read_input_tokens.or_zero(),
-            cache_write: tokens.cache_creation_input_tokens.or_zero(),
-            cache_write_1h: tokens.cache_creation.map_or(0, |lifetimes| lifetimes.ephemeral_1h_input_tokens.or_zero()),
+            input: tokens.input.or_zero(),
+            output: tokens.output.or_zero(),
+            cache_read: tokens.cache_read.or_zero(),
+            cache_write: tokens.cache_write.or_zero(),
+            cache_write_1h: tokens.cache_lifetimes.map_or(0, |lifetimes| lifetimes.ephemeral_1h_input_tokens.or_zero()),
         }
     }
 }

@@ -115,7 +115,7 @@ impl CursorDecoder {
 
     fn tool_call(&mut self, line: &ToolCall<'_>, out: &mut Vec<EngineEvent>) {
         self.requests = self.several(out);
-        let Some((name, tool)) = named_tool(&line.tool_call) else { return };
+        let Some((name, tool)) = named_tool(&line.entries) else { return };
         let call = owned(line.call_id);
         match json::name(line.subtype).as_deref() {
             Some("started") => {
@@ -179,7 +179,7 @@ impl CursorDecoder {
         self.aside.push_str(&String::from_utf8_lossy(line));
         self.aside.push('\n');
         if self.aside.len() > ASIDE_BYTES {
-            let from = (self.aside.len() - ASIDE_BYTES..).find(|at| self.aside.is_char_boundary(*at));
+            let from = (self.aside.len() - ASIDE_BYTES..=self.aside.len()).find(|at| self.aside.is_char_boundary(*at));
             self.aside.drain(..from.unwrap_or_default());
         }
     }

@@ -52,8 +52,8 @@ pub(super) struct ToolCall<'a> {
     #[serde(borrow, default)]
     pub(super) call_id: Raw<'a>,
     /// One entry named for the tool (`shellToolCall`), sometimes with others beside it.
-    #[serde(borrow, default)]
-    pub(super) tool_call: BTreeMap<String, Raw<'a>>,
+    #[serde(borrow, default, rename = "tool_call")]
+    pub(super) entries: BTreeMap<String, Raw<'a>>,
 }
 
 /// The entry of a tool.

@@ -7,7 +7,7 @@ use crate::engine::failure;
 use crate::engine::json::{self, MAX_TEXT_BYTES, Raw, owned};
 use crate::engine::{Decoder, call};
 use crate::event::Usage;
-use crate::event::item::{Cost, Cut, EngineEvent, TurnEnd, TurnOutcome};
+use crate::event::item::{Cost, Cut, EngineEvent, FailureKind, Reset, TurnEnd, TurnOutcome};
 use crate::ids::SessionId;
 use crate::process::Exit;
 
@@ -131,7 +131,7 @@ impl PiDecoder {
         self.turn.count(tokens.as_ref());
         let stop_reason = owned(message.stop_reason);
         let answered = !matches!(stop_reason.as_str(), "error" | "aborted");
-        let error = json::string(message.error_message, MAX_TEXT_BYTES).unwrap_or_default();
+        let error = json::string(message.error, MAX_TEXT_BYTES).unwrap_or_default();
         self.turn.last = Some(LastMessage { stop_reason, error });
         if !answered {
             return;
@@ -170,7 +170,7 @@ impl PiDecoder {
                 }
             }
             // A prompt that was not taken has no other end.
-            ("prompt" | "parse", Some(false)) => {
+            ("prompt", Some(false)) => {
                 let turn = self.close();
                 let said = json::string(line.error, MAX_TEXT_BYTES).unwrap_or_default();
                 let failure = failure::of_text(&said);
@@ -198,12 +198,8 @@ impl TurnState {
     /// How a turn ended that the agent itself closed.
     fn end(&self) -> TurnEnd {
         let Some(last) = &self.last else {
-            let failure = failure::failure(
-                crate::event::FailureKind::Crash,
-                "ended without an answer of the model",
-                crate::event::item::Reset::Unknown,
-            );
-            return TurnEnd::Failed(failure);
+            let said = "ended without an answer of the model";
+            return TurnEnd::Failed(failure::failure(FailureKind::Crash, said, Reset::Unknown));
         };
         match last.stop_reason.as_str() {
             "error" => TurnEnd::Failed(failure::of_text(&last.error)),

@@ -34,7 +34,7 @@ pub(super) struct Message<'a> {
     #[serde(borrow, default, rename = "stopReason")]
     pub(super) stop_reason: Raw<'a>,
     #[serde(borrow, default, rename = "errorMessage")]
-    pub(super) error_message: Raw<'a>,
+    pub(super) error: Raw<'a>,
 }
 
 /// A block of an agent's message; tool calls have lines of their own.
