@@ -1,3 +1,7 @@
 //! The program `fia`.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    fia::cli::main()
+}

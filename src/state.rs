@@ -248,7 +248,8 @@ impl RunState {
 
     /// The last leg of an agent: its phase and number.
     pub fn last_leg(&self, agent: &AgentName) -> Option<(&PhaseName, u32)> {
-        let mut worked = self.phases.iter().filter(|(_, phase)| phase.order.work.agent() == Some(agent) && phase.legs > 0);
+        let mut worked =
+            self.phases.iter().filter(|(_, phase)| phase.order.work.agent() == Some(agent) && phase.legs > 0);
         worked.next_back().map(|(name, phase)| (name, phase.legs))
     }
 

@@ -142,7 +142,16 @@ impl Run {
         let mut session = opening.session;
         let (mut corrections, mut look) = (0, 0);
         for turn in 1.. {
-            let asked = TurnOrder { order: order.order, agent: order.agent, leg, turn, choice: &choice, session, prompt, deadline };
+            let asked = TurnOrder {
+                order: order.order,
+                agent: order.agent,
+                leg,
+                turn,
+                choice: &choice,
+                session,
+                prompt,
+                deadline,
+            };
             let told = match self.turn(asked).await? {
                 Turned::Stopped(outcome, reason) => return Ok(LegEnd::Stopped(outcome, reason)),
                 Turned::Ended(told) => told,
@@ -168,7 +177,8 @@ impl Run {
                 Err(problem) => {
                     corrections += 1;
                     if corrections > MAX_CORRECTIONS {
-                        let fault = Fault { place: order.order.phase.to_string(), kind: FaultKind::Envelope, message: problem };
+                        let fault =
+                            Fault { place: order.order.phase.to_string(), kind: FaultKind::Envelope, message: problem };
                         let reason = format!("{} never gave a valid report: {}", order.agent, fault.message);
                         self.record(Some(&order.order.phase), Event::Error(fault))?;
                         return Ok(LegEnd::Failed(Outcome::Failed, reason));
@@ -176,7 +186,8 @@ impl Run {
                     super::prompt::report_correction(&problem, &self.schemas[order.output])
                 }
             };
-            let known = self.with_state(|state| state.agents.session(order.agent, choice.engine, &choice.model).cloned());
+            let known =
+                self.with_state(|state| state.agents.session(order.agent, choice.engine, &choice.model).cloned());
             session = match known {
                 Some(known) => SessionChoice::Resume(known),
                 None => {
@@ -254,7 +265,8 @@ struct Facts<'a> {
 impl<'a> Facts<'a> {
     async fn gather(run: &'a Run, order: &Order, before: Option<&LegStart>) -> Result<Self, RunError> {
         let now: Vec<PathChange> = run.guard.changes_since(before).await?;
-        let names = |changes: &[PathChange]| changes.iter().map(|change| change.path.to_string()).collect::<BTreeSet<_>>();
+        let names =
+            |changes: &[PathChange]| changes.iter().map(|change| change.path.to_string()).collect::<BTreeSet<_>>();
         let (mut by_phase, mut by_run) = (names(&now), names(&now));
         run.with_state(|state| {
             by_phase.extend(state.phases.get(&order.phase).into_iter().flat_map(|phase| names(&phase.changes)));

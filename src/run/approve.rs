@@ -42,7 +42,9 @@ impl Run {
                 self.record(phase, Event::Approval(answered))?;
                 return Ok(match (answer.approved, reason) {
                     (true, _) => PhaseResult { status: PhaseStatus::Success, ends_run: None, tree_sha256: None },
-                    (false, Some(reason)) => PhaseResult::stopped(Outcome::StoppedByRequest, format!("rejected: {reason}")),
+                    (false, Some(reason)) => {
+                        PhaseResult::stopped(Outcome::StoppedByRequest, format!("rejected: {reason}"))
+                    }
                     (false, None) => PhaseResult::stopped(Outcome::StoppedByRequest, "rejected"),
                 });
             }

@@ -94,8 +94,7 @@ impl Run {
 
     /// Looks again after a block of reading agents. Returns the reason when the block wrote anything.
     pub(super) async fn judge_block(&self, before: LegStart, orders: &[Order]) -> Result<Option<String>, RunError> {
-        let nothing =
-            tree::Guard::new(Some(&[]), &[], &[], &self.plan.benign_paths).map_err(TreeError::from)?;
+        let nothing = tree::Guard::new(Some(&[]), &[], &[], &self.plan.benign_paths).map_err(TreeError::from)?;
         let end = self.guard.with(move |tree| tree.end(&before, &nothing)).await?;
         let undone = self.keep(None, 0, &end)?;
         if undone.is_empty() {

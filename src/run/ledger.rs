@@ -6,7 +6,9 @@ use super::{RunError, Watch};
 use crate::event::Event;
 use crate::ids::{PhaseName, RunId};
 use crate::state::RunState;
+use crate::store::atomic::{self, Durability};
 use crate::store::{Journal, RunDir, StoreError};
+use crate::view::projection::Projection;
 
 /// What a run knows, on disk and in memory.
 pub(super) struct Ledger {
@@ -14,12 +16,21 @@ pub(super) struct Ledger {
     dir: RunDir,
     journal: Journal,
     state: RunState,
+    /// The run file: what `runs` and `show` read instead of the log.
+    projection: Projection,
     watchers: Vec<Box<dyn Watch>>,
 }
 
 impl Ledger {
-    pub(super) fn new(run: RunId, dir: RunDir, journal: Journal, state: RunState, watchers: Vec<Box<dyn Watch>>) -> Self {
-        Self { run, dir, journal, state, watchers }
+    pub(super) fn new(
+        run: RunId,
+        dir: RunDir,
+        journal: Journal,
+        state: RunState,
+        projection: Projection,
+        watchers: Vec<Box<dyn Watch>>,
+    ) -> Self {
+        Self { run, dir, journal, state, projection, watchers }
     }
 
     pub(super) fn state(&self) -> &RunState {
@@ -27,15 +38,25 @@ impl Ledger {
     }
 
     /// Appends, folds and shows one fact.
-    pub(super) fn record(&mut self, now: DateTime<Utc>, phase: Option<&PhaseName>, event: Event) -> Result<(), RunError> {
-        let projected = matches!(event, Event::AgentEnd(_) | Event::SessionRotation(_) | Event::SessionRetired(_));
+    pub(super) fn record(
+        &mut self,
+        now: DateTime<Utc>,
+        phase: Option<&PhaseName>,
+        event: Event,
+    ) -> Result<(), RunError> {
+        let sessions = matches!(event, Event::AgentEnd(_) | Event::SessionRotation(_) | Event::SessionRetired(_));
+        let border = matches!(event, Event::PhaseStart(_) | Event::PhaseEnd(_) | Event::RunStart(_) | Event::RunEnd(_));
         let record = self.journal.append(now, phase, event)?;
         self.state.apply(&record).map_err(|source| RunError::Log { run: self.run.clone(), source })?;
+        self.projection.push(&record);
         for watcher in &mut self.watchers {
             watcher.record(&record);
         }
-        if projected {
-            self.dir.save_agent_map(&self.state.agents)?;
+        if border {
+            atomic::replace_json(&self.dir.run_file(), &self.projection, Durability::Unsynced)?;
+        }
+        if sessions {
+            atomic::replace_json(&self.dir.agent_map(), &self.state.agents, Durability::Unsynced)?;
         }
         Ok(())
     }

@@ -88,8 +88,8 @@ impl Run {
             context_handoff_dir: &self.place.handoff,
             run_id: self.place.run.as_str(),
         };
-        let rendered = render_user(template, values)
-            .map_err(|source| RunError::Prompt { phase: order.phase.clone(), source })?;
+        let rendered =
+            render_user(template, values).map_err(|source| RunError::Prompt { phase: order.phase.clone(), source })?;
         let mut prompt = String::new();
         for part in [note, opening.preamble.as_deref(), self.verdict_scope(agent).as_deref()].into_iter().flatten() {
             prompt.push_str(part);
@@ -161,7 +161,12 @@ impl Run {
     }
 
     /// Gives the agent a fresh session when one is due, before the first turn of the phase.
-    pub(super) fn rotate_if_due(&self, order: &AgentOrder<'_>, leg: u32, choice: &EngineChoice) -> Result<(), RunError> {
+    pub(super) fn rotate_if_due(
+        &self,
+        order: &AgentOrder<'_>,
+        leg: u32,
+        choice: &EngineChoice,
+    ) -> Result<(), RunError> {
         let phase = &order.order.phase;
         let ceiling = self.plan.agents[order.agent].ceiling;
         let decision = self.with_state(|state| {
@@ -201,7 +206,11 @@ impl Run {
     }
 
     /// Moves an engine's session file aside. The inner error is the reason why it could not be moved.
-    pub(super) fn archive(&self, agent: &AgentName, choice: &EngineChoice) -> Result<Result<Vec<String>, String>, RunError> {
+    pub(super) fn archive(
+        &self,
+        agent: &AgentName,
+        choice: &EngineChoice,
+    ) -> Result<Result<Vec<String>, String>, RunError> {
         let Some(file) = engine::for_name(choice.engine).facts().session_file else { return Ok(Ok(Vec::new())) };
         match self.place.dir.archive(agent, file) {
             Ok(archived) => Ok(Ok(archived.into_iter().collect())),
@@ -264,8 +273,14 @@ impl Run {
             Work::Agent { input, .. } => *input != Input::Nothing,
             Work::Check { .. } | Work::Commit | Work::Approve { .. } => false,
         };
-        Preamble { fresh, changed: &changed, digest: digest.as_deref(), transcript: transcript.as_deref(), report_below }
-            .render()
+        Preamble {
+            fresh,
+            changed: &changed,
+            digest: digest.as_deref(),
+            transcript: transcript.as_deref(),
+            report_below,
+        }
+        .render()
     }
 
     pub(super) fn with_digest(&self, agent: &AgentName, change: impl FnOnce(&mut Digest)) {

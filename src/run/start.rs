@@ -16,10 +16,9 @@ use crate::host::{self, Mark};
 use crate::ids::RunId;
 use crate::plan::{Action, Plan, PlannedStep, Stop};
 use crate::state::{Impossible, RunState};
-use crate::store::{
-    DataDir, Entry, Holder, Journal, Lock, LockError, LogReader, RunDir, StoreError, Tail,
-};
+use crate::store::{DataDir, Entry, Holder, Journal, Lock, LockError, LogReader, RunDir, StoreError, Tail};
 use crate::tree::{Repository, Tree, TreeError, TreeOptions};
+use crate::view::projection::Projection;
 
 /// Where a run happens.
 #[derive(Debug, Clone)]
@@ -128,7 +127,8 @@ pub fn start(beginning: Beginning, plan: Plan, stop: Stop, wanted: Option<RunId>
         source: std::io::ErrorKind::AlreadyExists.into(),
     })?;
     let journal = Journal::create(&dir.events(), run.clone())?;
-    begin(beginning, plan, stop, dir, journal, RunState::default(), lock)
+    let told = Told { state: RunState::default(), projection: Projection::default(), journal };
+    begin(beginning, plan, stop, dir, told, lock)
 }
 
 /// Goes on with a run in a new stretch; the log says where it was.
@@ -139,9 +139,9 @@ pub fn start(beginning: Beginning, plan: Plan, stop: Stop, wanted: Option<RunId>
 pub fn resume(beginning: Beginning, run: &RunId, stop: Stop) -> Result<Begun, StartError> {
     let lock = take_lock(&beginning, run)?;
     let dir = beginning.data.run(run);
-    let (state, journal) = replay(&dir)?;
-    let plan = plan_of(run, &state)?;
-    begin(beginning, plan, stop, dir, journal, state, lock)
+    let told = replay(&dir)?;
+    let plan = plan_of(run, &told.state)?;
+    begin(beginning, plan, stop, dir, told, lock)
 }
 
 /// Folds the log of a run.
@@ -150,7 +150,7 @@ pub fn resume(beginning: Beginning, run: &RunId, stop: Stop) -> Result<Begun, St
 ///
 /// When it cannot be read or its records do not fit together.
 pub fn fold(dir: &RunDir) -> Result<RunState, StartError> {
-    replay(dir).map(|(state, _)| state)
+    replay(dir).map(|told| told.state)
 }
 
 /// The plan of a run, as its first record has it.
@@ -163,17 +163,25 @@ pub fn plan_of(run: &RunId, state: &RunState) -> Result<Plan, StartError> {
     serde_json::from_value(plan).map_err(|_| StartError::NoPlan { run: run.clone() })
 }
 
-fn replay(dir: &RunDir) -> Result<(RunState, Journal), StartError> {
+/// A log that was read to its end.
+struct Told {
+    state: RunState,
+    projection: Projection,
+    journal: Journal,
+}
+
+fn replay(dir: &RunDir) -> Result<Told, StartError> {
     let mut reader = LogReader::open(&dir.events(), Tail::Final)?;
-    let mut state = RunState::default();
+    let (mut state, mut projection) = (RunState::default(), Projection::default());
     while let Some(entry) = reader.next()? {
         let Entry::Record { line, .. } = entry else { continue };
         // A record that cannot be read is named by the reader's count of damage, and is not followed.
         let Ok(record) = line.decode() else { continue };
         state.apply(&record).map_err(|source| StartError::Log { run: dir.run().clone(), source })?;
+        projection.push(&record);
     }
     let journal = Journal::resume(&dir.events(), dir.run().clone(), &reader.end()?)?;
-    Ok((state, journal))
+    Ok(Told { state, projection, journal })
 }
 
 fn new_id(now: DateTime<Utc>) -> Result<RunId, StartError> {
@@ -198,11 +206,11 @@ fn begin(
     plan: Plan,
     stop: Stop,
     dir: RunDir,
-    journal: Journal,
-    state: RunState,
+    told: Told,
     lock: Lock,
 ) -> Result<Begun, StartError> {
     let Beginning { repository, data, bells, watchers, now } = beginning;
+    let Told { state, projection, journal } = told;
     let run = dir.run().clone();
     let own_tree = repository.top == data.worktree(&run);
     let cache = if own_tree { data.worktree_stat_cache(&run) } else { data.stat_cache() };
@@ -242,7 +250,7 @@ fn begin(
         schemas,
         place,
         bells,
-        ledger: RefCell::new(Ledger::new(run, dir, journal, state, watchers)),
+        ledger: RefCell::new(Ledger::new(run, dir, journal, state, projection, watchers)),
         guard: Guard::new(tree),
         digests: RefCell::default(),
         now,

@@ -130,7 +130,8 @@ impl Run {
                 label.len() >= before.len() + after.len() && label.starts_with(before) && label.ends_with(after)
             })
         };
-        let found = levels.get(label).or_else(|| levels.iter().find(|(pattern, _)| fits(pattern)).map(|(_, level)| level));
+        let found =
+            levels.get(label).or_else(|| levels.iter().find(|(pattern, _)| fits(pattern)).map(|(_, level)| level));
         found.cloned().or_else(|| asked.choice.level.clone())
     }
 
@@ -391,7 +392,8 @@ impl<'a> Live<'a> {
             Some(Cost::SessionTotal(total)) => (Some((total - before.unwrap_or(0.0)).max(0.0)), Some(total)),
         };
         // A turn that was stopped or died before its closing event still burned what its requests showed.
-        let usage = outcome.usage.or_else(|| (self.tally.requests > 0 && !self.tally.sum.is_zero()).then_some(self.tally.sum));
+        let usage =
+            outcome.usage.or_else(|| (self.tally.requests > 0 && !self.tally.sum.is_zero()).then_some(self.tally.sum));
         self.record(Event::AgentEnd(AgentEnd {
             agent: agent.clone(),
             leg: self.asked.leg,

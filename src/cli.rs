@@ -1,0 +1,124 @@
+//! The command line: parses arguments, wires the parts, prints errors.
+//!
+//! Data goes to standard output, all else to standard error. Exit status: 0 the goal was met or a query
+//! worked, 1 another outcome, 2 usage or config, 3 fia or the machine failed, 130 and 143 on signals.
+
+mod acting;
+mod config;
+mod demo;
+mod events;
+mod project;
+mod query;
+mod report;
+mod run;
+mod screen;
+mod signals;
+mod workflows;
+
+use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::view::paint::Paint;
+use report::CliError;
+
+/// Run multi-phase agent builds through coding-agent CLIs, economically and safely.
+#[derive(Debug, Parser)]
+#[command(name = "fia", version, max_term_width = 100, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a workflow for a prompt
+    Run(run::RunArgs),
+    /// See the whole story in a scratch repository: no account, no network
+    Demo(demo::DemoArgs),
+    /// List the runs of this repository
+    Runs(query::RunsArgs),
+    /// Show one run
+    Show(query::RunArg),
+    /// List the phases of a run
+    Phases(query::RunArg),
+    /// List the agents of a run with their sessions
+    Agents(query::RunArg),
+    /// Print the event log of a run
+    Events(events::EventsArgs),
+    /// List the workflows, or print one
+    Workflows(workflows::WorkflowsArgs),
+    /// Look at the configuration
+    Config(config::ConfigArgs),
+    /// Act a script as the scripted engine
+    #[command(hide = true, name = crate::engine::scripted::SUBCOMMAND)]
+    Act(acting::ActArgs),
+    /// Serve made-up model answers on loopback
+    #[command(hide = true)]
+    Provider(crate::provider::command::Args),
+}
+
+/// Parses the arguments of this process, does what they say and returns its exit status.
+pub fn main() -> ExitCode {
+    diagnostics();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are data, and go to standard output with status 0.
+            let _closed_pipe = error.print();
+            return if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
+        }
+    };
+    let done = match arguments.command {
+        Command::Run(args) => run::run(&args),
+        Command::Demo(args) => demo::demo(&args),
+        Command::Runs(args) => query::runs(&args),
+        Command::Show(args) => query::show(&args),
+        Command::Phases(args) => query::phases(&args),
+        Command::Agents(args) => query::agents(&args),
+        Command::Events(args) => events::events(&args),
+        Command::Workflows(args) => workflows::workflows(&args),
+        Command::Config(args) => config::config(&args),
+        Command::Act(args) => acting::act(args),
+        Command::Provider(args) => acting::provider(args),
+    };
+    match done {
+        Ok(status) => status,
+        Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(error) => {
+            report::render(&error, &mut anstream::stderr().lock());
+            error.status()
+        }
+    }
+}
+
+/// Diagnostics for developers, on standard error when `FIA_LOG` asks for them.
+fn diagnostics() {
+    if let Ok(filter) = std::env::var("FIA_LOG") {
+        let filter = tracing_subscriber::EnvFilter::new(filter);
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    }
+}
+
+/// Colour for standard output: on a terminal, unless `NO_COLOR` is set.
+fn paint_stdout() -> Paint {
+    paint(io::stdout().is_terminal())
+}
+
+fn paint(terminal: bool) -> Paint {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    if terminal && !refused { Paint::Ansi } else { Paint::Plain }
+}
+
+/// Columns of the terminal behind standard output; none when it is no terminal.
+fn width_stdout() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// The directory that fia was started in.
+fn current_dir() -> Result<PathBuf, CliError> {
+    std::env::current_dir().map_err(|error| CliError::machine("cannot read the current directory", error))
+}

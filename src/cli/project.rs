@@ -1,0 +1,60 @@
+//! The repository that fia was started in, with its configuration and its runs.
+
+use std::path::{Path, PathBuf};
+
+use super::report::CliError;
+use crate::config::{self, Loaded, Surroundings};
+use crate::engine;
+use crate::ids::EngineName;
+use crate::process::{CommandSpec, find_program};
+use crate::store::DataDir;
+use crate::tree::Repository;
+
+/// What commands work on.
+pub(super) struct Project {
+    pub(super) repository: Repository,
+    pub(super) loaded: Loaded,
+    /// The state of the main work tree, which its linked work trees share.
+    pub(super) data: DataDir,
+}
+
+impl Project {
+    /// Finds the repository around the current directory and reads its configuration.
+    pub(super) fn open(config: Option<&Path>) -> Result<Self, CliError> {
+        Self::open_at(&super::current_dir()?, config)
+    }
+
+    /// The same, from another directory.
+    pub(super) fn open_at(start: &Path, config: Option<&Path>) -> Result<Self, CliError> {
+        let repository = Repository::discover(start)?;
+        let file = config::find(start, &repository.top, config, std::env::var_os("FIA_CONFIG").as_deref());
+        let engines = installed(&repository.top);
+        let loaded = config::load(file.as_deref(), Surroundings { top: &repository.top, engines: &engines })?;
+        let data = DataDir::new(data_dir(&repository, &loaded.config.data_dir()));
+        Ok(Self { repository, loaded, data })
+    }
+
+    /// Says on standard error what of the configuration was not used as written.
+    pub(super) fn warn(&self) {
+        use std::io::Write as _;
+        let mut err = anstream::stderr().lock();
+        for warning in &self.loaded.warnings {
+            // A closed standard error takes no warnings.
+            let _gone = writeln!(err, "warning: {warning}");
+        }
+    }
+}
+
+/// The data directory, relative to the top of the main work tree.
+fn data_dir(repository: &Repository, configured: &str) -> PathBuf {
+    repository.top.join(configured)
+}
+
+/// Engines whose program is there, best first.
+fn installed(top: &Path) -> Vec<EngineName> {
+    let there = |name: &EngineName| {
+        let programs = engine::for_name(*name).facts().programs;
+        programs.iter().any(|program| find_program(&CommandSpec::new(*program, top)).is_ok())
+    };
+    EngineName::ALL.into_iter().filter(|name| *name != EngineName::Scripted).filter(there).collect()
+}

@@ -1,0 +1,143 @@
+//! `fia runs`, `show`, `phases` and `agents`: from the run file, so that they do not depend on the size of a log.
+
+use std::io;
+use std::process::ExitCode;
+
+use chrono::Utc;
+use clap::Args;
+
+use super::project::Project;
+use super::report::CliError;
+use super::{paint_stdout, width_stdout};
+use crate::host::Presence;
+use crate::store::{self, DataDir, Entry, LogReader, RunDir, StoreError, Tail, atomic};
+use crate::view::json::{self, AgentList, PhaseList, RunList, Shown};
+use crate::view::projection::Projection;
+use crate::view::tables::{self, Life};
+
+/// Which run.
+#[derive(Debug, Args)]
+pub(super) struct RunArg {
+    /// The run: its id or a unique part of it; the newest if left out
+    run: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `fia runs`.
+#[derive(Debug, Args)]
+pub(super) struct RunsArgs {
+    /// List so many at most, newest first; 0 lists all
+    #[arg(short = 'n', value_name = "N", default_value_t = 50)]
+    limit: usize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists the runs.
+pub(super) fn runs(args: &RunsArgs) -> Result<ExitCode, CliError> {
+    let project = Project::open(None)?;
+    let limit = if args.limit == 0 { usize::MAX } else { args.limit };
+    let mut rows = Vec::new();
+    for run in project.data.list()?.into_iter().take(limit) {
+        let dir = project.data.run(&run);
+        if let Some(projection) = projection(&dir)? {
+            rows.push((projection.run, life(&project.data, &dir)?));
+        }
+    }
+    let listed = rows.iter().map(|(run, life)| (run, *life));
+    let mut out = io::stdout().lock();
+    if args.json {
+        json::write(&mut out, &RunList::of(listed))?;
+    } else {
+        tables::runs(listed, Utc::now()).write(&mut out, width_stdout(), paint_stdout())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows a run.
+pub(super) fn show(args: &RunArg) -> Result<ExitCode, CliError> {
+    let (projection, life) = one(args)?;
+    let mut out = io::stdout().lock();
+    if args.json {
+        json::write(&mut out, &Shown::of(&projection, life))?;
+    } else {
+        tables::show(&mut out, &projection, life, Utc::now(), width_stdout(), paint_stdout())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Lists the phases of a run.
+pub(super) fn phases(args: &RunArg) -> Result<ExitCode, CliError> {
+    let (projection, _) = one(args)?;
+    let mut out = io::stdout().lock();
+    if args.json {
+        json::write(&mut out, &PhaseList::of(&projection))?;
+    } else {
+        tables::phases(&projection).write(&mut out, width_stdout(), paint_stdout())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Lists the agents of a run.
+pub(super) fn agents(args: &RunArg) -> Result<ExitCode, CliError> {
+    let (projection, _) = one(args)?;
+    let mut out = io::stdout().lock();
+    if args.json {
+        json::write(&mut out, &AgentList::of(&projection))?;
+    } else {
+        tables::agents(&projection, Utc::now()).write(&mut out, width_stdout(), paint_stdout())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn one(args: &RunArg) -> Result<(Projection, Life), CliError> {
+    let project = Project::open(None)?;
+    let dir = project.data.find(args.run.as_deref())?;
+    let projection = projection(&dir)?.ok_or_else(|| {
+        CliError::usage(format!("run `{}` has no records", dir.run()), "it was killed before it began; start another")
+    })?;
+    Ok((projection, life(&project.data, &dir)?))
+}
+
+/// What is known of a run: its run file, or its log where that is missing, damaged or behind.
+pub(super) fn projection(dir: &RunDir) -> Result<Option<Projection>, StoreError> {
+    match atomic::load_json::<Projection>(&dir.run_file()) {
+        Ok(Some(projection)) => Ok(Some(projection)),
+        Ok(None) | Err(StoreError::Damaged { .. }) => fold(dir),
+        Err(error) => Err(error),
+    }
+}
+
+fn fold(dir: &RunDir) -> Result<Option<Projection>, StoreError> {
+    let mut reader = match LogReader::open(&dir.events(), Tail::Final) {
+        Ok(reader) => reader,
+        Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let (mut projection, mut any) = (Projection::default(), false);
+    while let Some(entry) = reader.next()? {
+        if let Entry::Record { line, .. } = entry
+            && let Ok(record) = line.decode()
+        {
+            projection.push(&record);
+            any = true;
+        }
+    }
+    Ok(any.then_some(projection))
+}
+
+/// Whether a process is at the run.
+pub(super) fn life(data: &DataDir, dir: &RunDir) -> Result<Life, StoreError> {
+    for lock in [data.lock(), data.worktree_lock(dir.run())] {
+        if let Some(holder) = store::holder(&lock)?
+            && holder.run == *dir.run()
+            && matches!(holder.mark.presence(), Ok(Presence::Running | Presence::Elsewhere))
+        {
+            return Ok(Life::Alive);
+        }
+    }
+    Ok(Life::Gone)
+}

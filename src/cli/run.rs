@@ -1,0 +1,163 @@
+//! `fia run`.
+
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use chrono::Utc;
+use clap::Args;
+
+use super::project::Project;
+use super::report::CliError;
+use super::screen::{Loudness, Screen, TICK};
+use super::signals::Signals;
+use crate::config::Choice;
+use crate::event::Outcome;
+use crate::ids::RunId;
+use crate::plan::build::{Request, build};
+use crate::plan::{Plan, Stop, describe};
+use crate::process::survive_file_size_limit;
+use crate::run::{self, Beginning, Begun, StartError};
+use crate::store::DataDir;
+use crate::tree::Repository;
+use crate::view::json::{self, Shown};
+use crate::view::tables::Life;
+
+/// Arguments of `fia run`.
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    /// The workflow; `fia workflows` lists them
+    workflow: String,
+    /// What to do
+    prompt: Vec<String>,
+    /// Read the prompt from a file, or from standard input with `-`
+    #[arg(short, long, value_name = "FILE|-", conflicts_with = "prompt")]
+    file: Option<PathBuf>,
+    /// Give the run this id
+    #[arg(long = "run", value_name = "ID")]
+    id: Option<String>,
+    /// Use this configuration
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Use another engine: for one agent, or for all
+    #[arg(long = "use", value_name = "[AGENT=]ENGINE[:MODEL[@LEVEL]]")]
+    choices: Vec<Choice>,
+    /// Print what would run, and run nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    json: bool,
+    /// Show the end only
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Runs a workflow.
+pub(super) fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
+    let project = Project::open(args.config.as_deref())?;
+    project.warn();
+    let prompt = prompt(args)?;
+    let request = Request { workflow: &args.workflow, prompt: &prompt, choices: &args.choices };
+    let (plan, stop) = build(&project.loaded.config, request)?;
+    if args.dry_run {
+        return dry_run(&plan, &stop, args.json);
+    }
+    let id = args.id.as_deref().map(run_id).transpose()?;
+    let loudness = if args.quiet || args.json { Loudness::Quiet } else { Loudness::Usual };
+    let ran = go(&project.repository, &project.data, loudness, |beginning| run::start(beginning, plan, stop, id))?;
+    if args.json {
+        json::write(&mut io::stdout().lock(), &Shown::of(&ran.screen.state(), Life::Gone))?;
+    } else {
+        ran.screen.end();
+    }
+    Ok(ran.status)
+}
+
+/// A stretch that is over.
+pub(super) struct Ran {
+    pub(super) screen: Screen,
+    pub(super) status: ExitCode,
+}
+
+/// Begins a stretch and sees it to its end.
+pub(super) fn go(
+    repository: &Repository,
+    data: &DataDir,
+    loudness: Loudness,
+    begin: impl FnOnce(Beginning) -> Result<Begun, StartError>,
+) -> Result<Ran, CliError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| CliError::machine("cannot start the runtime", error))?;
+    let screen = Screen::new(loudness);
+    let local = tokio::task::LocalSet::new();
+    let (outcome, signalled) = local.block_on(&runtime, async {
+        survive_file_size_limit().map_err(|error| CliError::machine("cannot listen for signals", error))?;
+        let signals = Signals::listen().map_err(|error| CliError::machine("cannot listen for signals", error))?;
+        let begun = begin(Beginning {
+            repository: repository.clone(),
+            data: data.clone(),
+            bells: signals.bells.clone(),
+            watchers: vec![Box::new(screen.clone())],
+            now: Utc::now,
+        })?;
+        let outcome = see_through(&begun, &screen).await?;
+        Ok::<_, CliError>((outcome, signals.status()))
+    })?;
+    let status = match (outcome, signalled) {
+        (Outcome::Aborted, Some(status)) => status,
+        (Outcome::GoalMet, _) => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    };
+    Ok(Ran { screen, status })
+}
+
+async fn see_through(begun: &Begun, screen: &Screen) -> Result<Outcome, CliError> {
+    let going = begun.run.go();
+    tokio::pin!(going);
+    let mut ticks = tokio::time::interval(TICK);
+    loop {
+        tokio::select! {
+            outcome = &mut going => return Ok(outcome?),
+            _ = ticks.tick(), if screen.ticks() => screen.tick(),
+        }
+    }
+}
+
+fn dry_run(plan: &Plan, stop: &Stop, as_json: bool) -> Result<ExitCode, CliError> {
+    let mut out = io::stdout().lock();
+    if as_json {
+        json::write(&mut out, &describe::json(plan, stop))?;
+    } else {
+        out.write_all(describe::text(plan, stop).as_bytes())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_id(text: &str) -> Result<RunId, CliError> {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
+    if text.is_empty() || text.len() > 64 || !text.chars().all(plain) {
+        let hint = "use letters, digits, `-` and `_`, at most 64 of them";
+        return Err(CliError::usage(format!("`{text}` cannot be the id of a run"), hint));
+    }
+    Ok(RunId::new(text))
+}
+
+fn prompt(args: &RunArgs) -> Result<String, CliError> {
+    let Some(file) = &args.file else { return Ok(args.prompt.join(" ")) };
+    let bytes = if file == Path::new("-") {
+        let mut bytes = Vec::new();
+        io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+    } else {
+        fs::read(file)
+    };
+    let shown = file.display();
+    let bytes = bytes.map_err(|error| CliError::Usage {
+        message: format!("cannot read the prompt from `{shown}`"),
+        hint: Some("give the prompt as words, or as a file with `-f`".to_owned()),
+        source: Some(Box::new(error)),
+    })?;
+    let text = String::from_utf8(bytes);
+    text.map_err(|_| CliError::usage(format!("the prompt in `{shown}` is not UTF-8"), "save it as UTF-8 text"))
+}
