@@ -11,7 +11,7 @@ use super::problem::{Problem, Warning, did_you_mean};
 use super::scalar::Scalar;
 use super::table::{Field, Shape};
 use super::value::{self, Reading};
-use super::yaml::{Kind, Mark, Node};
+use super::yaml::{Key, Kind, Mark, Node};
 
 /// A walk over one file.
 pub(crate) struct Walk<'a> {

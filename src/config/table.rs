@@ -3,6 +3,8 @@
 //! The checker walks these tables, the JSON Schema is printed from them, and the documentation is tested
 //! against them, so that a key cannot be known to one and not to the others.
 
+use serde_json::Value;
+
 /// A key of a mapping.
 #[derive(Debug)]
 pub(crate) struct Field {
@@ -73,6 +75,16 @@ pub(crate) enum Shape {
 pub(crate) struct Knob {
     pub(crate) unit: Unit,
     pub(crate) default: u64,
+}
+
+impl Knob {
+    /// The default as JSON.
+    pub(crate) fn value(self) -> Value {
+        match u32::try_from(self.default) {
+            Ok(default) if self.unit.has_fraction() => Value::from(f64::from(default)),
+            _ => Value::from(self.default),
+        }
+    }
 }
 
 /// What a knob counts.
