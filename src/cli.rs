@@ -57,7 +57,7 @@ enum Command {
     Act(acting::ActArgs),
     /// Serve made-up model answers on loopback
     #[command(hide = true)]
-    Provider(crate::provider::command::Args),
+    Provider(crate::provider::Args),
 }
 
 /// Parses the arguments of this process, does what they say and returns its exit status.

@@ -11,6 +11,8 @@
 //! `ids`, then what all share (`host`, `lines`, `fault`, `mask`).
 
 pub mod channel;
+pub mod cli;
+pub mod config;
 pub mod economy;
 pub mod engine;
 pub mod envelope;
@@ -31,3 +33,4 @@ pub mod state;
 pub mod store;
 pub mod tree;
 pub mod view;
+pub mod workflow;

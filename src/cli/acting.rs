@@ -56,9 +56,9 @@ pub(super) fn act(args: ActArgs) -> Result<ExitCode, CliError> {
 }
 
 /// Serves made-up model answers until a signal.
-pub(super) fn provider(args: provider::command::Args) -> Result<ExitCode, CliError> {
+pub(super) fn provider(args: provider::Args) -> Result<ExitCode, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::machine("cannot start the runtime", error))?;
-    let served = runtime.block_on(provider::command::serve(args));
+    let served = runtime.block_on(provider::serve(args));
     served.map(|()| ExitCode::SUCCESS).map_err(|error| CliError::machine("the provider failed", error))
 }

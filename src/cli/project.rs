@@ -13,6 +13,8 @@ use crate::tree::Repository;
 /// What commands work on.
 pub(super) struct Project {
     pub(super) repository: Repository,
+    /// The configuration file, if there is one.
+    pub(super) file: Option<PathBuf>,
     pub(super) loaded: Loaded,
     /// The state of the main work tree, which its linked work trees share.
     pub(super) data: DataDir,
@@ -31,7 +33,7 @@ impl Project {
         let engines = installed(&repository.top);
         let loaded = config::load(file.as_deref(), Surroundings { top: &repository.top, engines: &engines })?;
         let data = DataDir::new(data_dir(&repository, &loaded.config.data_dir()));
-        Ok(Self { repository, loaded, data })
+        Ok(Self { repository, file, loaded, data })
     }
 
     /// Says on standard error what of the configuration was not used as written.
@@ -52,9 +54,12 @@ fn data_dir(repository: &Repository, configured: &str) -> PathBuf {
 
 /// Engines whose program is there, best first.
 fn installed(top: &Path) -> Vec<EngineName> {
-    let there = |name: &EngineName| {
-        let programs = engine::for_name(*name).facts().programs;
-        programs.iter().any(|program| find_program(&CommandSpec::new(*program, top)).is_ok())
-    };
-    EngineName::ALL.into_iter().filter(|name| *name != EngineName::Scripted).filter(there).collect()
+    EngineName::ALL.into_iter().filter(|name| *name != EngineName::Scripted && is_installed(*name, top)).collect()
+}
+
+/// Whether the program of an engine is there; the scripted one always is.
+pub(super) fn is_installed(name: EngineName, top: &Path) -> bool {
+    let programs = engine::for_name(name).facts().programs;
+    name == EngineName::Scripted
+        || programs.iter().any(|program| find_program(&CommandSpec::new(*program, top)).is_ok())
 }

@@ -9,8 +9,11 @@ use clap::Args;
 use super::project::Project;
 use super::report::CliError;
 use super::{paint_stdout, width_stdout};
+use crate::event::Event;
 use crate::host::Presence;
 use crate::store::{self, DataDir, Entry, LogReader, RunDir, StoreError, Tail, atomic};
+use crate::view::ending::Ending;
+use crate::view::frame::Frame;
 use crate::view::json::{self, AgentList, PhaseList, RunList, Shown};
 use crate::view::projection::Projection;
 use crate::view::tables::{self, Life};
@@ -59,19 +62,21 @@ pub(super) fn runs(args: &RunsArgs) -> Result<ExitCode, CliError> {
 
 /// Shows a run.
 pub(super) fn show(args: &RunArg) -> Result<ExitCode, CliError> {
-    let (projection, life) = one(args)?;
+    let (projection, life, dir) = one(args)?;
+    let frame = frame(&dir)?;
     let mut out = io::stdout().lock();
     if args.json {
         json::write(&mut out, &Shown::of(&projection, life))?;
     } else {
-        tables::show(&mut out, &projection, life, Utc::now(), width_stdout(), paint_stdout())?;
+        let ending = Ending { state: &projection, frame: &frame, savings: None };
+        tables::show(&mut out, ending, life, Utc::now(), width_stdout(), paint_stdout())?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Lists the phases of a run.
 pub(super) fn phases(args: &RunArg) -> Result<ExitCode, CliError> {
-    let (projection, _) = one(args)?;
+    let (projection, ..) = one(args)?;
     let mut out = io::stdout().lock();
     if args.json {
         json::write(&mut out, &PhaseList::of(&projection))?;
@@ -83,7 +88,7 @@ pub(super) fn phases(args: &RunArg) -> Result<ExitCode, CliError> {
 
 /// Lists the agents of a run.
 pub(super) fn agents(args: &RunArg) -> Result<ExitCode, CliError> {
-    let (projection, _) = one(args)?;
+    let (projection, ..) = one(args)?;
     let mut out = io::stdout().lock();
     if args.json {
         json::write(&mut out, &AgentList::of(&projection))?;
@@ -93,13 +98,14 @@ pub(super) fn agents(args: &RunArg) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn one(args: &RunArg) -> Result<(Projection, Life), CliError> {
+fn one(args: &RunArg) -> Result<(Projection, Life, RunDir), CliError> {
     let project = Project::open(None)?;
     let dir = project.data.find(args.run.as_deref())?;
     let projection = projection(&dir)?.ok_or_else(|| {
         CliError::usage(format!("run `{}` has no records", dir.run()), "it was killed before it began; start another")
     })?;
-    Ok((projection, life(&project.data, &dir)?))
+    let life = life(&project.data, &dir)?;
+    Ok((projection, life, dir))
 }
 
 /// What is known of a run: its run file, or its log where that is missing, damaged or behind.
@@ -109,6 +115,18 @@ pub(super) fn projection(dir: &RunDir) -> Result<Option<Projection>, StoreError>
         Ok(None) | Err(StoreError::Damaged { .. }) => fold(dir),
         Err(error) => Err(error),
     }
+}
+
+/// What a run is shown against, from its first record.
+fn frame(dir: &RunDir) -> Result<Frame, StoreError> {
+    let mut reader = LogReader::open(&dir.events(), Tail::Final)?;
+    let mut frame = Frame::default();
+    if let Some(Entry::Record { line, .. }) = reader.next()?
+        && let Ok(Event::RunStart(start)) = line.decode().map(|record| record.event)
+    {
+        frame.push(&start);
+    }
+    Ok(frame)
 }
 
 fn fold(dir: &RunDir) -> Result<Option<Projection>, StoreError> {

@@ -1,9 +1,9 @@
 //! Signals become levels and bells: what reaches a live run from outside.
 
+use std::cell::Cell;
 use std::io;
 use std::process::ExitCode;
 use std::rc::Rc;
-use std::cell::Cell;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;

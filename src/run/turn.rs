@@ -121,18 +121,9 @@ impl Run {
         }
     }
 
-    /// Effort or thinking of a phase: by its exact name, then by the first wildcard, else the agent's.
+    /// Effort or thinking of a phase.
     fn level(&self, asked: &TurnOrder<'_>) -> Option<String> {
-        let levels = &self.plan.agents[asked.agent].phase_levels;
-        let label = asked.order.label();
-        let fits = |pattern: &str| {
-            pattern.split_once('*').is_some_and(|(before, after)| {
-                label.len() >= before.len() + after.len() && label.starts_with(before) && label.ends_with(after)
-            })
-        };
-        let found =
-            levels.get(label).or_else(|| levels.iter().find(|(pattern, _)| fits(pattern)).map(|(_, level)| level));
-        found.cloned().or_else(|| asked.choice.level.clone())
+        self.plan.agents[asked.agent].level(asked.choice, asked.order.label()).map(str::to_owned)
     }
 
     /// A file of a leg, relative to the run directory.

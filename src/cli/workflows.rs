@@ -1,0 +1,61 @@
+//! `fia workflows`.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+
+use super::project::Project;
+use super::report::CliError;
+use super::{paint_stdout, width_stdout};
+use crate::view::json;
+use crate::view::table::{Align, Table};
+use crate::workflow::{self, Origin};
+
+/// Arguments of `fia workflows`.
+#[derive(Debug, Args)]
+pub(super) struct WorkflowsArgs {
+    /// Print this workflow
+    name: Option<String>,
+    /// Use this configuration
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists workflows, or prints one.
+pub(super) fn workflows(args: &WorkflowsArgs) -> Result<ExitCode, CliError> {
+    let project = Project::open(args.config.as_deref())?;
+    let config = &project.loaded.config;
+    let mut out = io::stdout().lock();
+    if let Some(name) = &args.name {
+        out.write_all(workflow::find(config, name)?.source().as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let all = workflow::catalog(config)?;
+    let origin = |origin| match origin {
+        Origin::BuiltIn => "built in",
+        Origin::Config => "config",
+    };
+    if args.json {
+        let rows = all.iter().map(|workflow| {
+            json!({"name": workflow.name, "description": workflow.description, "origin": origin(workflow.origin)})
+        });
+        json::write(&mut out, &json!({"workflows": rows.collect::<Vec<_>>()}))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new([("WORKFLOW", Align::Left), ("FROM", Align::Left), ("DOES", Align::Left)]);
+    for workflow in &all {
+        table.row([
+            workflow.name.as_str().into(),
+            origin(workflow.origin).into(),
+            workflow.description.as_str().into(),
+        ]);
+    }
+    table.write(&mut out, width_stdout(), paint_stdout())?;
+    Ok(ExitCode::SUCCESS)
+}
