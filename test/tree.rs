@@ -1,5 +1,7 @@
 //! The guard over real repositories: cases, rollbacks, commits, work trees, undo.
 
+#![expect(clippy::unwrap_used, reason = "what the tests set up themselves works, or the test fails")]
+
 #[path = "tree/cases.rs"]
 mod cases;
 #[path = "tree/commit.rs"]

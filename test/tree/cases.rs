@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pretty_assertions::assert_eq;
 use serde::Deserialize;
@@ -33,8 +33,8 @@ struct Expect {
     _note: Option<String>,
 }
 
-fn read<T: for<'de> Deserialize<'de>>(file: PathBuf) -> T {
-    serde_json::from_slice(&fs::read(&file).unwrap()).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+fn read<T: for<'de> Deserialize<'de>>(file: &Path) -> T {
+    serde_json::from_slice(&fs::read(file).unwrap()).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn r11_3_every_git_case_is_judged_and_rolled_back_as_expected() {
 
 fn check(folder: &Path) {
     let name = folder.file_name().unwrap().to_str().unwrap();
-    let (case, expect): (Case, Expect) = (read(folder.join("case.json")), read(folder.join("expect.json")));
+    let (case, expect): (Case, Expect) = (read(&folder.join("case.json")), read(&folder.join("expect.json")));
     assert_eq!(case.kind, "git");
     let scratch = Scratch::empty();
     let script = |name: &str| scratch.sh(&format!("exec '{}'", folder.join(name).display()));
