@@ -102,16 +102,16 @@ mod tests {
     use super::*;
     use crate::event::{Content, FileKind};
 
-    fn some() -> Option<Content> {
-        Some(Content { kind: FileKind::File, mode: 0o644, id: "aa".to_owned() })
+    fn content() -> Content {
+        Content { kind: FileKind::File, mode: 0o644, id: "aa".to_owned() }
     }
 
     fn created(path: &str) -> PathChange {
-        PathChange { path: path.into(), before: None, after: some() }
+        PathChange { path: path.into(), before: None, after: Some(content()) }
     }
 
     fn deleted(path: &str) -> PathChange {
-        PathChange { path: path.into(), before: some(), after: None }
+        PathChange { path: path.into(), before: Some(content()), after: None }
     }
 
     fn guard(writes: Option<&[&str]>, protected: &[&str], judge: &[&str], benign: &[&str]) -> Guard {

@@ -76,7 +76,7 @@ impl Index {
 
     fn write(&self, repository: &Repository) -> Result<(), TreeError> {
         let (path, lock) = (place(repository), place(repository).with_extension("lock"));
-        let mut file = self.lock(&lock)?;
+        let mut file = Self::lock(&lock)?;
         let written = match &self.content {
             Some((bytes, written)) => file
                 .write_all(bytes)
@@ -91,7 +91,7 @@ impl Index {
         })
     }
 
-    fn lock(&self, lock: &PathBuf) -> Result<File, TreeError> {
+    fn lock(lock: &PathBuf) -> Result<File, TreeError> {
         let started = std::time::Instant::now();
         loop {
             match File::create_new(lock) {

@@ -80,9 +80,9 @@ impl Pattern {
     /// Whether it leads to a folder by naming every segment of it, not by `**`, and covers something below.
     pub(crate) fn names_folder(&self, folder: &[u8]) -> bool {
         let names: Vec<&[u8]> = folder.split(|byte| *byte == b'/').collect();
-        let (named, left) = self.segments.split_at(names.len().min(self.segments.len()));
-        named.len() == names.len()
-            && named.iter().zip(&names).all(|(segment, name)| segment.matches_name(name))
+        let (leading, left) = self.segments.split_at(names.len().min(self.segments.len()));
+        leading.len() == names.len()
+            && leading.iter().zip(&names).all(|(segment, name)| segment.matches_name(name))
             && (self.folder || !left.is_empty())
     }
 

@@ -32,6 +32,12 @@ pub(crate) struct Restore<'a> {
     pub(crate) aside: &'a Path,
 }
 
+/// What is left to do for a path.
+enum Prepared {
+    Done,
+    NeedsContent,
+}
+
 impl Restore<'_> {
     /// Gives every path the content *before* its change: one git process however many paths. Returns what failed.
     ///
@@ -40,46 +46,56 @@ impl Restore<'_> {
     /// When git fails; a single path that cannot be written is in the answer instead.
     pub(crate) fn put_back(&self, changes: &[PathChange]) -> Result<Vec<NotRestored>, TreeError> {
         let mut failed = Vec::new();
-        let mut note = |path: &RepoPath, result: io::Result<()>| {
-            if let Err(error) = result {
-                failed.push(NotRestored { path: path.clone(), reason: error.to_string() });
-            }
+        let mut note = |path: &RepoPath, error: io::Error| {
+            failed.push(NotRestored { path: path.clone(), reason: error.to_string() });
         };
-        let mut emptied = BTreeSet::new();
-        for change in changes.iter().filter(|change| change.before.is_none()) {
-            note(&change.path, self.remove(&change.path));
-            emptied.extend(ancestors(&change.path).filter(|folder| !self.folders.contains_key(folder)));
-        }
-        // The deepest come last in the order of paths.
-        for folder in emptied.iter().rev().filter(|folder| self.is_reachable(folder)) {
-            let _stays_if_not_empty = fs::remove_dir(folder.below(self.top));
-        }
+        self.remove_all(changes.iter().filter(|change| change.before.is_none()), &mut note);
         let mut made = HashSet::new();
         let mut contents = Vec::new();
         for change in changes {
             let Some(before) = &change.before else { continue };
-            let same_bytes = |after: &Content| after.kind == before.kind && after.id == before.id;
-            if let Err(error) = self.make_way(&change.path, &mut made) {
-                note(&change.path, Err(error));
-            } else if before.kind == FileKind::Special {
-                note(&change.path, Err(io::Error::other("it is no file, and cannot be made again")));
-            } else if before.kind == FileKind::File && change.after.as_ref().is_some_and(same_bytes) {
-                let mode = Permissions::from_mode(before.mode);
-                note(&change.path, fs::set_permissions(change.path.below(self.top), mode));
-            } else {
-                contents.push((&change.path, before));
+            match self.prepare(change, before, &mut made) {
+                Ok(Prepared::Done) => {}
+                Ok(Prepared::NeedsContent) => contents.push((&change.path, before)),
+                Err(error) => note(&change.path, error),
             }
         }
         let ids: Vec<&str> = contents.iter().map(|(_, content)| content.id.as_str()).collect();
         self.store.read(&ids, |place, bytes| {
             let (path, content) = contents[place];
-            let result = bytes
-                .ok_or_else(|| io::Error::other(format!("its content {} is gone", content.id)))
-                .and_then(|bytes| write(&path.below(self.top), content, bytes));
-            note(path, result);
+            let gone = || io::Error::other(format!("its content {} is gone", content.id));
+            let written = bytes.ok_or_else(gone).and_then(|bytes| write(&path.below(self.top), content, bytes));
+            written.unwrap_or_else(|error| note(path, error));
             Ok(())
         })?;
         Ok(failed)
+    }
+
+    /// Removes what was made, and the new folders that this leaves empty.
+    fn remove_all<'c>(&self, made: impl Iterator<Item = &'c PathChange>, note: &mut impl FnMut(&RepoPath, io::Error)) {
+        let mut emptied = BTreeSet::new();
+        for PathChange { path, .. } in made {
+            self.remove(path).unwrap_or_else(|error| note(path, error));
+            emptied.extend(ancestors(path).filter(|folder| !self.folders.contains_key(folder)));
+        }
+        // The deepest come last in the order of paths.
+        for folder in emptied.iter().rev().filter(|folder| self.is_reachable(folder)) {
+            let _stays_if_not_empty = fs::remove_dir(folder.below(self.top));
+        }
+    }
+
+    /// Makes way for a content, and gives back the permission bits where nothing else changed.
+    fn prepare(&self, change: &PathChange, before: &Content, made: &mut HashSet<RepoPath>) -> io::Result<Prepared> {
+        self.make_way(&change.path, made)?;
+        let same_bytes = change.after.as_ref().is_some_and(|now| now.kind == before.kind && now.id == before.id);
+        match before.kind {
+            FileKind::Special => Err(io::Error::other("it is no file, and cannot be made again")),
+            FileKind::File if same_bytes => {
+                fs::set_permissions(change.path.below(self.top), Permissions::from_mode(before.mode))?;
+                Ok(Prepared::Done)
+            }
+            FileKind::File | FileKind::Symlink => Ok(Prepared::NeedsContent),
+        }
     }
 
     /// Removes a file or link, never a folder.
@@ -107,11 +123,11 @@ impl Restore<'_> {
             let place = folder.below(self.top);
             if !fs::symlink_metadata(&place).is_ok_and(|meta| meta.is_dir()) {
                 self.move_away(&place)?;
-                let mode = self.folders.get(&folder).copied();
-                fs::DirBuilder::new().mode(mode.unwrap_or(0o777)).create(&place)?;
-                if let Some(mode) = mode {
+                let bits = self.folders.get(&folder).copied();
+                fs::DirBuilder::new().mode(bits.unwrap_or(0o777)).create(&place)?;
+                if let Some(bits) = bits {
                     // The umask has no say about a folder that was there.
-                    fs::set_permissions(&place, Permissions::from_mode(mode))?;
+                    fs::set_permissions(&place, Permissions::from_mode(bits))?;
                 }
             }
             made.insert(folder);

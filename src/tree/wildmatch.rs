@@ -21,9 +21,8 @@ fn from(pattern: &[u8], mut at: usize, mut text: &[u8]) -> bool {
                 Some(after) => at = after,
                 None => return false,
             },
-            b'?' | b'[' => return false,
             b'\\' if pattern.get(at + 1) == Some(&first) => at += 2,
-            b'\\' => return false,
+            b'?' | b'[' | b'\\' => return false,
             _ if letter == first => at += 1,
             _ => return false,
         }
