@@ -200,7 +200,8 @@ impl Provider {
         self.shared.requests()
     }
 
-    /// Waits until the requests so far are as wanted, and gives them.
+    /// Waits until the requests so far are as wanted, and gives them. `holds` may not ask the provider itself: it is
+    /// called while the log is locked.
     ///
     /// # Errors
     ///

@@ -109,7 +109,9 @@ async fn deliver(
     wants_stream: bool,
     line: Line,
 ) -> HttpResponse {
-    tokio::time::sleep(response.delay).await;
+    if !response.delay.is_zero() {
+        tokio::time::sleep(response.delay).await;
+    }
     let request_id = entry.request_id();
     match response.fault {
         Fault::None | Fault::InStream { .. } | Fault::Cut { .. } | Fault::SilentAfter { .. } if wants_stream => {}

@@ -18,7 +18,7 @@ use super::{Options, ProviderError};
 pub(super) struct Shared {
     options: Options,
     started: Instant,
-    // A plain mutex: it is held for arithmetic only, never across an await.
+    // A plain mutex: what happens under it is short and never waits for a client.
     state: Mutex<Play>,
     /// Told whenever the log has grown.
     logged: Condvar,

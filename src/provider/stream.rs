@@ -46,7 +46,10 @@ async fn write(
         if send(&sender, event).await.is_none() {
             return;
         }
-        tokio::time::sleep(pause).await;
+        // Even a sleep of no length waits for the next tick of the timer.
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+        }
     }
     match ending {
         Ending::Polite { answer } => {

@@ -272,6 +272,31 @@ fn a_silence_that_is_over_ends_in_a_reset() {
 }
 
 #[test]
+fn delays_hold_an_answer_back_and_draw_it_out() {
+    let provider = answering(&json!({"text": "slow", "delay_ms": 40, "chunk_delay_ms": 10}));
+    let start = Instant::now();
+    let mut client = Client::new(&provider);
+    client.post(&question(true)).until("\r\n\r\n");
+    assert!(start.elapsed() >= Duration::from_millis(40));
+    client.until("0\r\n\r\n");
+    // A pause after each of the seven events but the last.
+    assert!(start.elapsed() >= Duration::from_millis(40 + 6 * 10));
+}
+
+#[test]
+fn a_provider_that_is_dropped_leaves_no_connection_and_no_listener() {
+    let provider = answering(&json!({"hang": 3600}));
+    let port = provider.port();
+    let mut client = Client::new(&provider);
+    client.post(&question(true));
+    provider.wait_until(PATIENCE, |requests| !requests.is_empty()).unwrap();
+    drop(provider);
+    assert_eq!(client.end().0, "");
+    let refused = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+}
+
+#[test]
 fn garbage_is_neither_json_nor_events() {
     let provider = answering(&json!({"garbage": true}));
     let answer = Client::new(&provider).post(&question(true)).answer();
