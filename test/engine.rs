@@ -15,3 +15,5 @@ mod hostile;
 mod recorded;
 #[path = "engine/stream.rs"]
 mod stream;
+#[path = "engine/turns.rs"]
+mod turns;

@@ -26,11 +26,13 @@ const PERMISSION_MODE: &str = "acceptEdits";
 
 /// Variables set for every process.
 ///
-/// The first two keep tools and system prompt byte-identical over sessions and directories; without the
-/// retry limit a refused key takes three minutes to fail, and a silent provider six an attempt.
-const ENVIRONMENT: [(&str, &str); 6] = [
+/// The first three keep tools and system prompt byte-identical over sessions, directories and kinds of
+/// process: the shell tool's text names another limit for background commands in a resident one, and no such
+/// command could outlive its turn here. Without the retry limit a refused key takes three minutes to fail.
+const ENVIRONMENT: [(&str, &str); 7] = [
     ("CLAUDE_CODE_ATTRIBUTION_HEADER", "0"),
     ("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1"),
+    ("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1"),
     ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
     ("DISABLE_AUTOUPDATER", "1"),
     ("CLAUDE_CODE_MAX_RETRIES", "2"),

@@ -61,9 +61,10 @@ pub fn of_text(text: &str) -> Failure {
     classify(&Evidence { text, ..Evidence::default() })
 }
 
-/// A failure of a known kind: its message cut and without secrets.
+/// A failure of a known kind: its message cut and without secrets, never empty.
 pub fn failure(kind: FailureKind, message: &str, reset: Reset) -> Failure {
-    let message = mask::secrets(message.trim()).chars().take(MESSAGE_CHARS).collect();
+    let message = if message.trim().is_empty() { "the engine gave no reason" } else { message.trim() };
+    let message = mask::secrets(message).chars().take(MESSAGE_CHARS).collect();
     Failure { kind, message, reset }
 }
 

@@ -3,7 +3,8 @@ use crate::engine::{SESSION_MARKERS, example_launch, shown};
 use pretty_assertions::assert_eq;
 
 const ENV: &str = "API_TIMEOUT_MS=300000 CLAUDE_CODE_ATTRIBUTION_HEADER=0 CLAUDE_CODE_DISABLE_AUTO_MEMORY=1 \
-                   CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 CLAUDE_CODE_MAX_RETRIES=2 DISABLE_AUTOUPDATER=1 ";
+                   CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1 CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 \
+                   CLAUDE_CODE_MAX_RETRIES=2 DISABLE_AUTOUPDATER=1 ";
 
 #[test]
 fn a_fresh_one_shot_turn_names_everything_but_the_prompt() {

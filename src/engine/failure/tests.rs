@@ -54,6 +54,7 @@ fn messages_are_cut_and_masked() {
     let message = failure(FailureKind::Crash, &long, Reset::Unknown).message;
     assert!(message.starts_with("token sk-*** é"));
     assert_eq!(message.chars().count(), MESSAGE_CHARS);
+    assert_eq!(failure(FailureKind::Crash, " \n", Reset::Unknown).message, "the engine gave no reason");
 }
 
 #[test]
