@@ -44,8 +44,8 @@ struct Shown {
 }
 
 enum Progress {
-    Live(Live),
-    Plain(PlainLog),
+    Live(Box<Live>),
+    Plain(Box<PlainLog>),
     None,
 }
 
@@ -55,8 +55,8 @@ impl Screen {
         let paint = super::paint(terminal);
         let progress = match (loudness, terminal) {
             (Loudness::Quiet, _) => Progress::None,
-            (Loudness::Usual, true) => Progress::Live(Live::new(paint)),
-            (Loudness::Usual, false) => Progress::Plain(PlainLog::new()),
+            (Loudness::Usual, true) => Progress::Live(Box::new(Live::new(paint))),
+            (Loudness::Usual, false) => Progress::Plain(Box::default()),
         };
         let (state, frame, savings) = (Projection::default(), Frame::default(), Savings::default());
         Self { shared: Rc::new(RefCell::new(Shown { progress, state, frame, savings, paint })) }

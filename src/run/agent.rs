@@ -188,13 +188,11 @@ impl Run {
             };
             let known =
                 self.with_state(|state| state.agents.session(order.agent, choice.engine, &choice.model).cloned());
-            session = match known {
-                Some(known) => SessionChoice::Resume(known),
-                None => {
-                    let reason = format!("{} gave no session to correct its report in", choice.engine);
-                    return Ok(LegEnd::Failed(Outcome::Failed, reason));
-                }
+            let Some(known) = known else {
+                let reason = format!("{} gave no session to correct its report in", choice.engine);
+                return Ok(LegEnd::Failed(Outcome::Failed, reason));
             };
+            session = SessionChoice::Resume(known);
         }
         unreachable!("corrections and gates are counted")
     }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::phase::PhaseResult;
 use super::{Run, RunError};
 use crate::event::{Committed, Event, Fault, FaultKind, Order, Outcome, PathChange, RepoPath};
+use crate::state::RunState;
 use crate::tree::{CommitOrder, LeftOutReason};
 
 impl Run {
@@ -14,7 +15,7 @@ impl Run {
         let subject = message.lines().next().unwrap_or_default().to_owned();
         let (base, changes, declared) = self.with_state(|state| {
             let base = state.origin.as_ref().and_then(|origin| origin.base.clone());
-            (base, state.made.clone(), self.declared(state))
+            (base, state.made.clone(), declared(state))
         });
         let outcome = self
             .guard
@@ -68,18 +69,18 @@ impl Run {
             first.chars().take(72).collect()
         })
     }
+}
 
-    /// Paths that envelopes declare as changed.
-    fn declared(&self, state: &crate::state::RunState) -> Vec<RepoPath> {
-        let envelopes = state.phases.values().filter_map(|phase| phase.envelope.as_ref());
-        let listed = envelopes.filter_map(|envelope| envelope.get("changed_files").and_then(Value::as_array));
-        let mut paths: Vec<RepoPath> = listed
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(|path| RepoPath::from(path.strip_prefix("./").unwrap_or(path)))
-            .collect();
-        paths.sort();
-        paths.dedup();
-        paths
-    }
+/// Paths that envelopes declare as changed.
+fn declared(state: &RunState) -> Vec<RepoPath> {
+    let envelopes = state.phases.values().filter_map(|phase| phase.envelope.as_ref());
+    let listed = envelopes.filter_map(|envelope| envelope.get("changed_files").and_then(Value::as_array));
+    let mut paths: Vec<RepoPath> = listed
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(|path| RepoPath::from(path.strip_prefix("./").unwrap_or(path)))
+        .collect();
+    paths.sort();
+    paths.dedup();
+    paths
 }

@@ -180,7 +180,7 @@ impl Run {
             })
         });
         let Rotation::Due { reason, context_tokens } = decision else { return Ok(()) };
-        let archived = match self.archive(order.agent, choice)? {
+        let archived = match self.archive(order.agent, choice) {
             Ok(archived) => archived,
             Err(message) => {
                 let stood_down = RotationStoodDown { agent: order.agent.clone(), message };
@@ -205,16 +205,12 @@ impl Run {
         )
     }
 
-    /// Moves an engine's session file aside. The inner error is the reason why it could not be moved.
-    pub(super) fn archive(
-        &self,
-        agent: &AgentName,
-        choice: &EngineChoice,
-    ) -> Result<Result<Vec<String>, String>, RunError> {
-        let Some(file) = engine::for_name(choice.engine).facts().session_file else { return Ok(Ok(Vec::new())) };
+    /// Moves an engine's session file aside. The error is the reason why it could not be moved.
+    pub(super) fn archive(&self, agent: &AgentName, choice: &EngineChoice) -> Result<Vec<String>, String> {
+        let Some(file) = engine::for_name(choice.engine).facts().session_file else { return Ok(Vec::new()) };
         match self.place.dir.archive(agent, file) {
-            Ok(archived) => Ok(Ok(archived.into_iter().collect())),
-            Err(error) => Ok(Err(error.to_string())),
+            Ok(archived) => Ok(archived.into_iter().collect()),
+            Err(error) => Err(error.to_string()),
         }
     }
 
@@ -241,7 +237,7 @@ impl Run {
         if fresh.is_none() {
             let reason = if same { RetirementReason::SessionLost } else { RetirementReason::ModelChanged };
             let old = EngineChoice { engine: entry.coding_agent, model: entry.model.clone(), level: None };
-            let archived = self.archive(order.agent, &old)?.unwrap_or_default();
+            let archived = self.archive(order.agent, &old).unwrap_or_default();
             transcript = archived.first().cloned();
             let retired =
                 SessionRetired { agent: order.agent.clone(), reason, from_session: entry.session_id.clone(), archived };
@@ -332,10 +328,10 @@ pub(super) fn report_correction(problem: &str, schema: &Schema) -> String {
 
 /// Asks to mend what gates found.
 pub(super) fn gate_correction(violations: &[String]) -> String {
-    let list: String = violations.iter().map(|violation| format!("- {violation}\n")).collect();
     format!(
-        "Your report does not agree with the work tree:\n{list}\n\
-         Mend the work or the report, whichever is wrong, and end with the whole report again.\n"
+        "Your report does not agree with the work tree:\n- {}\n\n\
+         Mend the work or the report, whichever is wrong, and end with the whole report again.\n",
+        violations.join("\n- ")
     )
 }
 

@@ -73,7 +73,7 @@ impl Run {
 
     /// The session to resume is gone: no death, a fresh one once.
     fn leave_lost_session(&self, order: &AgentOrder<'_>, choice: &EngineChoice) -> Result<AfterDeath, RunError> {
-        let archived = self.archive(order.agent, choice)?.unwrap_or_default();
+        let archived = self.archive(order.agent, choice).unwrap_or_default();
         let from_session = self.with_state(|state| state.agents.entry(order.agent)?.session_id.clone());
         let reason = RetirementReason::SessionLost;
         let retired = SessionRetired { agent: order.agent.clone(), reason, from_session, archived };
@@ -83,7 +83,7 @@ impl Run {
 
     /// The session no longer fits the model: a fresh one once a phase.
     fn leave_full_session(&self, order: &AgentOrder<'_>, choice: &EngineChoice) -> Result<AfterDeath, RunError> {
-        let archived = self.archive(order.agent, choice)?.unwrap_or_default();
+        let archived = self.archive(order.agent, choice).unwrap_or_default();
         let (from_session, context_tokens) = self.with_state(|state| {
             let entry = state.agents.entry(order.agent);
             (entry.and_then(|entry| entry.session_id.clone()), entry.and_then(|entry| entry.context_tokens))

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::prompt::hexadecimal;
 use super::{Level, Run, RunError, millis};
+use crate::engine::failure;
 use crate::engine::{self, Decoder, Engine, Launch, ProcessKind, SessionChoice, Turn};
 use crate::event::item::{Cost, EngineEvent, Failure, Reset, TurnEnd, TurnOutcome};
 use crate::event::{
@@ -62,8 +63,8 @@ impl Run {
             Err(error) => return Ok(refused(format!("{error}; {}", error.hint))),
         };
         let keep = Keep {
-            stdout: Some(self.place.dir.open_append(&self.leg_file(&asked, "transcript.jsonl"))?),
-            stderr: Some(self.place.dir.open_append(&self.leg_file(&asked, "stderr"))?),
+            stdout: Some(self.place.dir.open_append(&Self::leg_file(&asked, "transcript.jsonl"))?),
+            stderr: Some(self.place.dir.open_append(&Self::leg_file(&asked, "stderr"))?),
         };
         let mut child = match Child::spawn(&spec, keep, Limits::default()) {
             Ok(child) => child,
@@ -90,7 +91,7 @@ impl Run {
             None => Finish::Closing,
         };
         let ended = child.finish(how, &mut |_| {}).await;
-        live.close(halt, &ended)
+        live.close(halt.as_ref(), &ended)
     }
 
     fn launch(&self, asked: &TurnOrder<'_>, system: &str) -> Launch {
@@ -127,12 +128,12 @@ impl Run {
     }
 
     /// A file of a leg, relative to the run directory.
-    fn leg_file(&self, asked: &TurnOrder<'_>, what: &str) -> PathBuf {
+    fn leg_file(asked: &TurnOrder<'_>, what: &str) -> PathBuf {
         PathBuf::from(format!("agents/{}/{}.{}.{what}", asked.agent, asked.order.phase, asked.leg))
     }
 
     fn save_prompt(&self, asked: &TurnOrder<'_>) -> Result<(), RunError> {
-        let file = self.leg_file(asked, &format!("{}.user.md", asked.turn));
+        let file = Self::leg_file(asked, &format!("{}.user.md", asked.turn));
         Ok(self.place.dir.save(&file, asked.prompt.as_bytes())?)
     }
 
@@ -345,9 +346,15 @@ impl<'a> Live<'a> {
     }
 
     /// Names the end of the turn and writes it down.
-    fn close(mut self, halt: Option<Halt>, ended: &Ended) -> Result<Turned, RunError> {
+    fn close(mut self, halt: Option<&Halt>, ended: &Ended) -> Result<Turned, RunError> {
         let told = self.outcome.take().or_else(|| self.decoder.end(&ended.exit, &ended.stderr_tail));
         let mut outcome = told.unwrap_or_else(|| failed(FailureKind::Crash, "ended without a closing event"));
+        // A resume that failed before any answer says that the session is at fault, not the engine.
+        if let (TurnEnd::Failed(failure), SessionChoice::Resume(_), 0) =
+            (&outcome.end, &self.asked.session, self.tally.requests)
+        {
+            outcome.end = TurnEnd::Failed(failure::of_resume(failure.clone()));
+        }
         let stopped = match halt {
             None => None,
             Some(Halt::Idle) => {

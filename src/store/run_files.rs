@@ -82,7 +82,7 @@ impl RunDir {
             return Ok(None);
         }
         let (stem, extension) = file.rsplit_once('.').unwrap_or((file, "old"));
-        let name = (1_u32..)
+        let name = (1..u32::MAX)
             .map(|number| format!("{stem}.{number}.rotated.{extension}"))
             .find(|name| fs::symlink_metadata(dir.join(name)).is_err())
             .unwrap_or_default();

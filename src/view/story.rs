@@ -284,7 +284,14 @@ impl Story {
         let (name, began) = self.phase.clone().unwrap();
         let elapsed_ms = u64::try_from((self.now - began).num_milliseconds()).unwrap();
         let step = StepName::from(name.as_str().split_once('_').map_or("", |(_, step)| step));
-        self.add(Event::PhaseEnd(PhaseEnd { step, status, elapsed_ms, outcome: None, reason: None }));
+        self.add(Event::PhaseEnd(PhaseEnd {
+            step,
+            status,
+            elapsed_ms,
+            outcome: None,
+            reason: None,
+            tree_sha256: None,
+        }));
         self.phase = None;
         self
     }

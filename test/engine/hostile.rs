@@ -186,7 +186,7 @@ fn a_line_of_megabytes_leaves_kilobytes() {
         (EngineName::Cursor, format!(r#"{{"type":"assistant","message":{{"content":[{{"text":"{filler}"}}]}}}}"#)),
         (EngineName::Cursor, format!("{filler}{filler}")),
     ] {
-        let mut decoder = engine::for_name(engine).unwrap().decoder();
+        let mut decoder = engine::for_name(engine).decoder();
         let mut events = Vec::new();
         decoder.line(line.as_bytes(), &mut events);
         let bytes = fact_bytes(&events);

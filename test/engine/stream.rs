@@ -29,7 +29,7 @@ pub(crate) struct Decoded {
 
 /// Decodes a whole output. Lines end at LF only; the last one may have none.
 pub(crate) fn decode(engine: EngineName, stdout: &[u8], stderr: &[u8], exit: Exit) -> Decoded {
-    let mut decoder = engine::for_name(engine).unwrap().decoder();
+    let mut decoder = engine::for_name(engine).decoder();
     let mut events = Vec::new();
     let ends_in_newline = stdout.last().is_none_or(|byte| *byte == b'\n');
     let mut lines: Vec<&[u8]> = stdout.split(|byte| *byte == b'\n').collect();
