@@ -9,8 +9,10 @@
 //! `gateway`, `view`), then the pure core (`simulate`, `state`, `session`, `channel`, `prune`, `economy`,
 //! `envelope`, `plan`), then what the user wrote (`config`, `workflow`), then `event` and `ids`.
 
+pub mod config;
 pub mod engine;
 pub mod event;
 pub mod ids;
 pub mod plan;
 pub mod process;
+pub mod workflow;

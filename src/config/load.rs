@@ -1,0 +1,117 @@
+//! Finding and reading the file, and laying it over what ships.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::document::{Degraded, Document};
+use super::files::Files;
+use super::layer::Layers;
+use super::problem::{ConfigError, Problem, Warning};
+use super::table::{FILE, MAX_FALLBACKS};
+use super::{Config, builtin, found};
+use crate::ids::EngineName;
+
+/// The name of the file.
+const FILE_NAME: &str = "fia.config.yaml";
+
+/// What a config is read against.
+#[derive(Debug, Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// The top of the work tree.
+    pub top: &'a Path,
+    /// Engines that are installed, best first; the first one serves where no file names one.
+    pub engines: &'a [EngineName],
+}
+
+/// A configuration and what is odd about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// Values that could not be used as written, each said once.
+    pub warnings: Vec<Warning>,
+}
+
+/// Finds the file (SPEC 3.1): the one that was named, `$FIA_CONFIG`, `fia.config.yaml` from `start` up to
+/// `top`, then `imp/fia.config.yaml` at `top`. A file that was named need not exist; loading says so.
+pub fn find(start: &Path, top: &Path, named: Option<&Path>, variable: Option<&OsStr>) -> Option<PathBuf> {
+    if let Some(path) = named.or_else(|| variable.filter(|text| !text.is_empty()).map(Path::new)) {
+        return Some(start.join(path));
+    }
+    let inside = start.ancestors().take_while(|folder| folder.starts_with(top));
+    let candidates = inside.map(|folder| folder.join(FILE_NAME));
+    candidates.chain([top.join("imp").join(FILE_NAME)]).find(|path| path.is_file())
+}
+
+/// Reads the file at `path`, or none, and lays it over what ships.
+///
+/// # Errors
+///
+/// Every problem of the file, and of the prompt and schema files that it names.
+pub fn load(path: Option<&Path>, around: Surroundings<'_>) -> Result<Loaded, ConfigError> {
+    let (shown, text) = match path {
+        Some(path) => {
+            let shown = path.strip_prefix(around.top).unwrap_or(path).display().to_string();
+            let text = read_text(path).map_err(|message| Problem::with(&shown, message))?;
+            (shown, text)
+        }
+        None => (builtin::BUILT_IN.to_owned(), String::new()),
+    };
+    let (document, mut findings) = Document::read(&shown, text, FILE);
+    findings.problems.extend(roster_problems(&document));
+    let mut layers = Layers::new(&document, around.engines, &found::checks(around.top));
+    let mut files = Files::new(path, around.top);
+    files.script(&mut layers);
+    let prompts = files.prompts(&document, &layers);
+    let schemas = files.schemas(&document);
+    findings.problems.append(&mut files.problems);
+    ConfigError::unless_empty(findings.problems)?;
+    let mut warnings = findings.warnings;
+    warnings.extend(findings.degraded.iter().map(|knob| degraded(knob, &document, &layers)));
+    warnings.sort_by_key(|warning| warning.0.mark);
+    let judge_files = files.judge_files();
+    let not_served = findings.not_served;
+    Ok(Loaded { config: Config { document, layers, prompts, schemas, judge_files, not_served }, warnings })
+}
+
+/// The text of a file, or why there is none.
+pub(crate) fn read_text(path: &Path) -> Result<String, String> {
+    let bytes = fs::read(path).map_err(|error| format!("cannot read it: {error}"))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let good = error.utf8_error().valid_up_to();
+        let line = 1 + error.as_bytes()[..good].iter().filter(|byte| **byte == b'\n').count();
+        format!("it is not UTF-8: byte {} of it, in line {line}", good + 1)
+    })
+}
+
+/// The warning about a knob: the default that stands may be that of the agent's `defaults`.
+fn degraded(knob: &Degraded, document: &Document, layers: &Layers) -> Warning {
+    let written = if knob.written.is_empty() { "nothing".to_owned() } else { format!("`{}`", knob.written) };
+    let unit = knob.unit.as_str();
+    let default = layers.get(&knob.at).map_or_else(|| knob.default.to_string(), Value::to_string);
+    let message = format!("{written} is no usable number of {unit}; the default of {default} {unit} stands");
+    Warning(document.problem(&knob.at, message))
+}
+
+/// Agents that are there twice, and chains of fallbacks that are too long.
+fn roster_problems(document: &Document) -> Vec<Problem> {
+    let agents = document.value["agents"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut problems = Vec::new();
+    for (index, agent) in agents.iter().enumerate() {
+        let at = format!("/agents/{index}");
+        let name = agent["name"].as_str();
+        if name.is_some() && agents[..index].iter().any(|earlier| earlier["name"].as_str() == name) {
+            let message = format!("`{}` is the name of an earlier agent", name.unwrap_or_default());
+            problems.push(document.problem(&format!("{at}/name"), message));
+        }
+        let fallbacks = agent["fallbacks"].as_array().map_or(0, Vec::len);
+        if fallbacks > MAX_FALLBACKS {
+            let message = format!("{fallbacks} fallbacks; at most {MAX_FALLBACKS}");
+            problems.push(document.problem(&format!("{at}/fallbacks"), message));
+        }
+    }
+    problems
+}

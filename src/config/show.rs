@@ -1,0 +1,78 @@
+//! Every value in force with its origin, for people and programs.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::document::{below, shown};
+use super::Config;
+
+/// What is shown in place of a value that may be a secret.
+const HIDDEN: &str = "(set)";
+
+impl Config {
+    /// `{config, origins}`: the values in the shape of the file, and where each came from by JSON pointer.
+    /// Variables of engines and addresses of webhooks may be secrets and are not shown.
+    pub fn show(&self) -> Value {
+        let mut config = self.layers.values.clone();
+        hide(&mut config);
+        json!({ "config": config, "origins": self.layers.origins })
+    }
+
+    /// The same as lines of `key = value`, each with its origin.
+    pub fn show_text(&self) -> String {
+        let mut config = self.layers.values.clone();
+        hide(&mut config);
+        let mut rows = Vec::new();
+        leaves(&config, "", &mut rows);
+        let rows: Vec<_> = rows.into_iter().map(|(at, value)| (format!("{} = {value}", shown(&at)), at)).collect();
+        let width = rows.iter().map(|(row, _)| row.chars().count()).filter(|width| *width <= 72).max().unwrap_or(0);
+        rows.into_iter().fold(String::new(), |mut text, (row, at)| {
+            let _infallible = writeln!(text, "{row:width$}  # {}", self.origin(&at));
+            text
+        })
+    }
+
+    /// Where the value at a pointer came from: its own origin, or that of the nearest value around it.
+    fn origin(&self, pointer: &str) -> &str {
+        let mut around = pointer;
+        loop {
+            if let Some(origin) = self.layers.origins.get(around) {
+                return origin;
+            }
+            match around.rfind('/') {
+                Some(end) => around = &around[..end],
+                None => return super::builtin::BUILT_IN,
+            }
+        }
+    }
+}
+
+fn hide(config: &mut Value) {
+    for engine in config["engines"].as_object_mut().into_iter().flat_map(serde_json::Map::values_mut) {
+        let variables = engine.get_mut("env").and_then(Value::as_object_mut);
+        for value in variables.into_iter().flat_map(serde_json::Map::values_mut).filter(|value| !value.is_null()) {
+            *value = json!(HIDDEN);
+        }
+    }
+    for target in config.pointer_mut("/notify/targets").and_then(Value::as_array_mut).into_iter().flatten() {
+        target["url"] = json!(HIDDEN);
+    }
+}
+
+/// Agents and mappings are opened, every other value is one row.
+fn leaves<'v>(value: &'v Value, at: &str, rows: &mut Vec<(String, &'v Value)>) {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            for (key, value) in map {
+                leaves(value, &below(at, key), rows);
+            }
+        }
+        Value::Array(entries) if at == "/agents" => {
+            for (index, entry) in entries.iter().enumerate() {
+                leaves(entry, &format!("{at}/{index}"), rows);
+            }
+        }
+        leaf => rows.push((at.to_owned(), leaf)),
+    }
+}
