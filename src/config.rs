@@ -87,9 +87,21 @@ impl Config {
         self.layers.get("/agents").and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
-    /// Names and positions of the agents in force.
+    /// Names of the agents in force.
     pub(crate) fn agent_names(&self) -> impl Iterator<Item = &str> {
         self.agents().iter().filter_map(|agent| agent["name"].as_str())
+    }
+
+    /// Names of the checks in force.
+    pub(crate) fn check_names(&self) -> Vec<String> {
+        let checks = self.layers.get("/checks").and_then(Value::as_object);
+        checks.into_iter().flat_map(serde_json::Map::keys).cloned().collect()
+    }
+
+    /// Whether an agent may write at all; one that is not there may not.
+    pub(crate) fn may_write(&self, agent: &str) -> bool {
+        let agent = self.agents().iter().find(|known| known["name"] == agent);
+        agent.is_some_and(|agent| agent["writes"].as_array().is_none_or(|writes| !writes.is_empty()))
     }
 
     /// Where runs are kept, relative to the top of the work tree unless absolute.
@@ -127,7 +139,6 @@ impl std::fmt::Debug for Webhook {
     }
 }
 
-
 /// Whether `pattern`, in which `*` stands for any run of characters, is the whole of `text`.
 pub(crate) fn wildcard(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
@@ -142,4 +153,4 @@ pub(crate) fn wildcard(pattern: &str, text: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

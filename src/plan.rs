@@ -3,10 +3,17 @@
 //! The plan is frozen at the start of a run and stands whole in its first record. Limits of `stop:` are
 //! apart, as a resume reads them anew.
 
+pub mod build;
+pub mod check;
+pub mod describe;
+pub mod prompt;
+pub mod when;
+
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::config::{level_fits, wildcard};
 use crate::event::{ApprovalWait, Expect};
 use crate::ids::{AgentName, CheckName, EngineName, StepName};
 
@@ -152,6 +159,16 @@ pub struct Agent {
     /// Levels by step name or wildcard.
     #[serde(default)]
     pub phase_levels: IndexMap<String, String>,
+}
+
+impl Agent {
+    /// The level of `choice` in a step: the exact name first, then the first wildcard that matches, unless the
+    /// engine does not know the word; else the level of the choice itself.
+    pub fn level<'a>(&'a self, choice: &'a EngineChoice, step: &str) -> Option<&'a str> {
+        let wild = || self.phase_levels.iter().find(|(pattern, _)| wildcard(pattern, step)).map(|(_, level)| level);
+        let level = self.phase_levels.get(step).or_else(wild).filter(|level| level_fits(choice.engine, level));
+        level.or(choice.level.as_ref()).map(String::as_str)
+    }
 }
 
 /// An engine, a model and a level.

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::document::shown;
 use super::problem::Warning;
-use super::{Config, wildcard};
+use super::{Config, level_fits, wildcard};
 use crate::ids::EngineName;
 
 /// What is known of engines and models outside of the config.
@@ -29,6 +29,7 @@ pub fn advise(config: &Config, facts: &dyn Facts) -> Vec<Warning> {
     for (index, agent) in config.agents().iter().enumerate() {
         let about = Advice { config, facts, agent, at: format!("/agents/{index}") };
         warnings.extend(about.ceiling());
+        warnings.extend(about.level());
         warnings.extend(about.overrides());
         warnings.extend(about.fallbacks());
     }
@@ -57,12 +58,27 @@ impl Advice<'_> {
         if !self.facts.reports_usage(engine) {
             return Some(self.warning(key, format!("{engine} does not report usage, so this agent never rotates")));
         }
-        if let Some(window) = self.config.window(model).or_else(|| self.facts.window(engine, model)).filter(|w| *w < ceiling) {
-            let message = format!("the ceiling of {ceiling} tokens is above the model's window of {window} and never fires");
+        if let Some(window) =
+            self.config.window(model).or_else(|| self.facts.window(engine, model)).filter(|w| *w < ceiling)
+        {
+            let message =
+                format!("the ceiling of {ceiling} tokens is above the model's window of {window} and never fires");
             return Some(self.warning(key, message));
         }
         let point = self.facts.compacts_at(engine, model).filter(|point| *point <= ceiling)?;
         Some(self.warning(key, format!("{engine} compacts at {point} tokens, before the ceiling of {ceiling} fires")))
+    }
+
+    /// A word for how hard to think that the engine does not know.
+    fn level(&self) -> Option<Warning> {
+        let engine = engine_of(self.agent)?;
+        let words = ["effort", "thinking"].map(|key| Some((key, self.agent[key].as_str()?)));
+        let mut words = words.into_iter().flatten().peekable();
+        let (key, word) = words.peek().copied()?;
+        if words.any(|(_, word)| level_fits(engine, word)) {
+            return None;
+        }
+        Some(self.warning(key, format!("{engine} has no level `{word}`, so it uses its own default")))
     }
 
     /// A level that changes inside of a session.

@@ -26,8 +26,8 @@ macro_rules! prompts {
 }
 
 /// The prompts by role; the last ones serve every name that has none of its own.
-pub(crate) static PROMPTS: [RolePrompts; 6] =
-    prompts!["planner", "builder", "scout", "reviewer", "documenter", "generic"];
+pub(crate) static PROMPTS: [RolePrompts; 7] =
+    prompts!["planner", "builder", "scout", "tester", "reviewer", "documenter", "generic"];
 
 /// The prompts of an agent by its name.
 pub(crate) fn prompts(agent: &str) -> RolePrompts {

@@ -82,7 +82,11 @@ impl<'a> Walk<'a> {
             };
             let inner = below(at, field.key);
             if self.marks.contains_key(&inner) {
-                self.problem(&inner, Some(key.mark), format!("`{}` is another spelling of a key given before", key.text));
+                self.problem(
+                    &inner,
+                    Some(key.mark),
+                    format!("`{}` is another spelling of a key given before", key.text),
+                );
                 continue;
             }
             if let Some(value) = self.value(&field.shape, value, &inner) {

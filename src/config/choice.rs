@@ -28,10 +28,11 @@ impl FromStr for Choice {
         // A model may hold `=`, `:` and `@`; the first two separate left of it, the last one right of it.
         let (engine, model) = text.split_once(':').map_or((text, None), |(engine, model)| (engine, Some(model)));
         let (agent, engine) = engine.split_once('=').map_or((None, engine), |(agent, engine)| (Some(agent), engine));
-        let (model, level) = match model.map(|model| model.rsplit_once('@').map_or((model, None), |(m, l)| (m, Some(l)))) {
-            Some((model, level)) => (Some(model), level),
-            None => (None, None),
-        };
+        let (model, level) =
+            match model.map(|model| model.rsplit_once('@').map_or((model, None), |(m, l)| (m, Some(l)))) {
+                Some((model, level)) => (Some(model), level),
+                None => (None, None),
+            };
         if agent == Some("") || model == Some("") && level.is_none() || level == Some("") {
             return Err(format!("`{text}` has an empty part; the form is [AGENT=]ENGINE[:MODEL[@LEVEL]]"));
         }
@@ -102,7 +103,8 @@ impl Config {
         let origin = format!("--use {}", choice.text);
         let engine = json!(choice.engine.as_str());
         // Model and level are words of their engine.
-        let (same_engine, has_level) = (self.layers.get(&below(at, "coding_agent")) == Some(&engine), choice.level.is_some());
+        let (same_engine, has_level) =
+            (self.layers.get(&below(at, "coding_agent")) == Some(&engine), choice.level.is_some());
         for key in ["model", "effort", "thinking"] {
             if !same_engine || has_level && key != "model" {
                 self.layers.remove(at, key);

@@ -46,7 +46,8 @@ pub(crate) struct Degraded {
 impl Document {
     /// Reads `text` by a table. What it could not use is in the findings and not in the values.
     pub(crate) fn read(file: &str, text: String, table: &'static [Field]) -> (Self, Findings) {
-        let mut document = Self { file: file.to_owned(), text, value: Value::Object(serde_json::Map::new()), ..Self::default() };
+        let mut document =
+            Self { file: file.to_owned(), text, value: Value::Object(serde_json::Map::new()), ..Self::default() };
         match yaml::parse(&document.text) {
             Err(flaws) => {
                 let problems = flaws.into_iter().map(|flaw| document.syntax(&flaw)).collect();
@@ -69,11 +70,7 @@ impl Document {
         let caret = " ".repeat(flaw.mark.column - 1);
         let shown = line.replace('\t', " ");
         let excerpt = format!("{number} | {shown}\n{:width$} | {caret}^", "", width = number.len());
-        Problem {
-            mark: Some(flaw.mark),
-            excerpt: Some(excerpt),
-            ..Problem::with(&self.file, flaw.message.clone())
-        }
+        Problem { mark: Some(flaw.mark), excerpt: Some(excerpt), ..Problem::with(&self.file, flaw.message.clone()) }
     }
 
     /// A problem with what stands at `pointer`, or with the nearest thing around it that has a place.

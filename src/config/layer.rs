@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::builtin::{self, BUILT_IN};
 use super::document::{Document, below};
-use super::table::{Shape, STOP, DEFAULT_CEILING};
+use super::table::{DEFAULT_CEILING, STOP, Shape};
 use crate::ids::EngineName;
 
 /// Every value in force, in the shape of the file, and its origin by JSON pointer.

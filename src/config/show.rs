@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::document::{below, shown};
 use super::Config;
+use super::document::{below, shown};
 
 /// What is shown in place of a value that may be a secret.
 const HIDDEN: &str = "(set)";

@@ -358,7 +358,8 @@ const REPAIR: &[Field] = &[
     required("fix", Shape::Text, "the agent that fixes"),
 ];
 
-const APPROVE: &[Field] = &[field("wait", Shape::Wait, "how long to wait without a terminal: 24h, or never to give up")];
+const APPROVE: &[Field] =
+    &[field("wait", Shape::Wait, "how long to wait without a terminal: 24h, or never to give up")];
 
 /// A step inside of `parallel`.
 const PARALLEL_STEP: &[Field] = &[

@@ -45,7 +45,8 @@ fn yaml_cases_have_the_outcome_that_each_expects() {
         seen += 1;
         let expect: Value = serde_json::from_slice(&fs::read(folder.join("expect.json")).unwrap()).unwrap();
         let result = loaded(&fs::read_to_string(folder.join("config.yaml")).unwrap());
-        let allowed = expect.get("outcome").map_or_else(|| expect["outcome_any_of"].clone(), |outcome| json!([outcome]));
+        let allowed =
+            expect.get("outcome").map_or_else(|| expect["outcome_any_of"].clone(), |outcome| json!([outcome]));
         let outcome = match &result {
             Err(_) => "rejected",
             Ok(loaded) if loaded.warnings.is_empty() => "accepted",
@@ -62,11 +63,16 @@ fn yaml_cases_have_the_outcome_that_each_expects() {
             }
             Err(error) => {
                 let text = error.to_string();
-                for word in ["error_mentions", "error_or_warning_mentions"].iter().flat_map(|key| expect[*key].as_array()).flatten() {
+                for word in ["error_mentions", "error_or_warning_mentions"]
+                    .iter()
+                    .flat_map(|key| expect[*key].as_array())
+                    .flatten()
+                {
                     assert!(text.contains(word.as_str().unwrap()), "{name}: {text}");
                 }
                 if let Some(line) = expect["error_line"].as_u64() {
-                    let lines: Vec<_> = error.problems.iter().map(|problem| problem.mark.unwrap().line as u64).collect();
+                    let lines: Vec<_> =
+                        error.problems.iter().map(|problem| problem.mark.unwrap().line as u64).collect();
                     assert_eq!(lines, [line], "{name}: {text}");
                 }
             }
@@ -100,14 +106,18 @@ fn r3_1_without_a_file_the_built_in_roster_works_on_the_engine_that_is_there() {
     let top = tempfile::tempdir().unwrap();
     let around = Surroundings { top: top.path(), engines: &[crate::ids::EngineName::Pi] };
     let config = load(None, around).unwrap().config;
-    assert_eq!(config.agent_names().collect::<Vec<_>>(), ["planner", "builder", "scout", "reviewer", "documenter"]);
+    assert_eq!(
+        config.agent_names().collect::<Vec<_>>(),
+        ["planner", "builder", "scout", "tester", "reviewer", "documenter"]
+    );
     assert!(config.agents().iter().all(|agent| agent["coding_agent"] == "pi"));
     assert_eq!(config.judge_files, Vec::<String>::new());
 }
 
 #[test]
 fn r3_2_every_effective_value_has_an_origin() {
-    let config = config("defaults:\n  coding_agent: pi\n  session_rotation_context: 5\nagents:\n  - name: a\n    model: m\n");
+    let config =
+        config("defaults:\n  coding_agent: pi\n  session_rotation_context: 5\nagents:\n  - name: a\n    model: m\n");
     assert_eq!(origin(&config, "/defaults/coding_agent"), "fia.config.yaml:2:17");
     assert_eq!(origin(&config, "/defaults/relay"), "built-in");
     assert_eq!(origin(&config, "/agents/0/model"), "fia.config.yaml:6:12");
@@ -149,7 +159,9 @@ fn r3_3_a_knob_that_degrades_warns_once_and_names_key_value_unit_and_the_default
 
 #[test]
 fn a_model_is_not_handed_to_an_engine_it_was_not_written_for() {
-    let config = config("defaults: {coding_agent: claude, model: sonnet, effort: max}\nagents:\n  - {name: a, coding_agent: pi}\n  - {name: b}\n  - {name: c, thinking: low}");
+    let config = config(
+        "defaults: {coding_agent: claude, model: sonnet, effort: max}\nagents:\n  - {name: a, coding_agent: pi}\n  - {name: b}\n  - {name: c, thinking: low}",
+    );
     let agents = config.agents();
     assert_eq!((&agents[0]["model"], &agents[0]["effort"]), (&Value::Null, &Value::Null));
     assert_eq!((&agents[1]["model"], &agents[1]["effort"]), (&json!("sonnet"), &json!("max")));
@@ -161,7 +173,10 @@ fn a_model_is_not_handed_to_an_engine_it_was_not_written_for() {
 #[test]
 fn a_role_of_the_file_replaces_the_built_in_one_whole() {
     let config = config("agents: [{name: reviewer}]");
-    assert_eq!(config.agent_names().collect::<Vec<_>>(), ["reviewer", "planner", "builder", "scout", "documenter"]);
+    assert_eq!(
+        config.agent_names().collect::<Vec<_>>(),
+        ["reviewer", "planner", "builder", "scout", "tester", "documenter"]
+    );
     assert_eq!(config.agents()[0].get("writes"), None, "left out is anywhere not protected");
     assert_eq!(config.agents()[1]["writes"], json!([]));
 }
@@ -169,7 +184,8 @@ fn a_role_of_the_file_replaces_the_built_in_one_whole() {
 #[test]
 fn choices_for_one_agent_beat_those_for_all_whatever_their_order() {
     let choices = ["builder=pi:x".parse().unwrap(), "scripted".parse().unwrap()];
-    let text = "agents: [{name: builder, fallbacks: [{coding_agent: claude}]}, {name: a, fallbacks: [{coding_agent: pi}]}]";
+    let text =
+        "agents: [{name: builder, fallbacks: [{coding_agent: claude}]}, {name: a, fallbacks: [{coding_agent: pi}]}]";
     let config = config(text).with_choices(&choices).unwrap();
     let agents = config.agents();
     assert_eq!((&agents[0]["coding_agent"], &agents[0]["model"]), (&json!("pi"), &json!("x")));
@@ -181,7 +197,7 @@ fn a_choice_for_an_unknown_agent_names_the_known_ones() {
     let error = config("").with_choices(&["bilder=pi".parse().unwrap()]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "1 problem in --use bilder=pi\n  no agent is called `bilder`; did you mean `builder`?; there are planner, builder, scout, reviewer, documenter"
+        "1 problem in --use bilder=pi\n  no agent is called `bilder`; did you mean `builder`?; there are planner, builder, scout, tester, reviewer, documenter"
     );
 }
 
@@ -216,14 +232,17 @@ fn r11_3_the_files_in_force_are_judge_files() {
 #[test]
 fn schema_files_must_be_schemas() {
     for (bytes, word) in [(&b"{"[..], "no JSON"), (b"[]", "object"), (br#"{"type": "strin"}"#, "no JSON Schema")] {
-        let error = loaded_with("workflows: {w: {steps: [{agent: a, output: s.json}]}}", &[("s.json", bytes)]).unwrap_err();
+        let error =
+            loaded_with("workflows: {w: {steps: [{agent: a, output: s.json}]}}", &[("s.json", bytes)]).unwrap_err();
         assert!(error.to_string().contains(word), "{error}");
     }
 }
 
 #[test]
 fn secrets_are_not_shown() {
-    let config = config("engines: {claude: {env: {KEY: s3cret, GONE: null}}}\nnotify: {targets: [{kind: webhook, url: 'https://example.invalid/s3cret'}]}");
+    let config = config(
+        "engines: {claude: {env: {KEY: s3cret, GONE: null}}}\nnotify: {targets: [{kind: webhook, url: 'https://example.invalid/s3cret'}]}",
+    );
     let shown = config.show();
     assert_eq!(shown["config"]["engines"]["claude"]["env"], json!({"KEY": "(set)", "GONE": null}));
     assert!(!shown.to_string().contains("s3cret") && !config.show_text().contains("s3cret"));

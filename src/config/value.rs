@@ -160,6 +160,11 @@ pub(crate) fn duration_ms(text: &str, bare_ms: u32) -> Option<f64> {
     (value.abs() < TWO_TO_64).then_some(value)
 }
 
+/// Whole seconds of a number with ms, s, m, h or d.
+pub(crate) fn duration_secs(text: &str) -> Option<u64> {
+    duration_ms(text, 0).filter(|ms| *ms >= 0.0).map(|ms| floor(ms / 1000.0))
+}
+
 /// Refuses names that could not stand in a file name or a flag.
 pub(crate) fn plain_name(text: &str) -> Result<(), String> {
     let first = text.starts_with(|letter: char| letter.is_ascii_alphanumeric() || letter == '_');
@@ -241,7 +246,8 @@ mod tests {
 
     #[test]
     fn durations_need_a_unit_or_a_meaning_for_bare_numbers() {
-        let rows = [("5m", Some(300_000.0)), ("1h", Some(3.6e6)), ("250 ms", Some(250.0)), ("90", Some(5.4e6)), ("x", None)];
+        let rows =
+            [("5m", Some(300_000.0)), ("1h", Some(3.6e6)), ("250 ms", Some(250.0)), ("90", Some(5.4e6)), ("x", None)];
         for (text, expected) in rows {
             assert_eq!(duration_ms(text, 60_000), expected, "{text}");
         }
@@ -264,7 +270,9 @@ mod tests {
         for text in ["https://example.invalid/x", "http://localhost:8080/x", "http://127.0.0.1", "http://[::1]:9/"] {
             assert!(is_safe_address(text), "{text}");
         }
-        for text in ["http://example.invalid", "http://localhost@example.invalid/", "ftp://localhost", "https://", "http://"] {
+        for text in
+            ["http://example.invalid", "http://localhost@example.invalid/", "ftp://localhost", "https://", "http://"]
+        {
             assert!(!is_safe_address(text), "{text}");
         }
         assert!(!is_safe_address("http://localhost.example.invalid/"));

@@ -99,7 +99,9 @@ fn r3_3_a_degraded_knob_keeps_its_place_and_text() {
 
 #[test]
 fn r3_4_a_permission_never_widens_by_accident() {
-    for writes in ["", " ~", " null", " src/", " {a: b}", " ['']", " [' ']", " [~]", " [null]", " [!x src/]", " [[a]]", " !x [a]"] {
+    for writes in
+        ["", " ~", " null", " src/", " {a: b}", " ['']", " [' ']", " [~]", " [null]", " [!x src/]", " [[a]]", " !x [a]"]
+    {
         let (document, findings) = read(&format!("agents:\n  - name: a\n    writes:{writes}\n"));
         assert_eq!(findings.problems.len(), 1, "writes:{writes}");
         assert_eq!(findings.problems[0].mark.map(|mark| mark.line), Some(3), "writes:{writes}");
@@ -110,8 +112,9 @@ fn r3_4_a_permission_never_widens_by_accident() {
 
 #[test]
 fn r9_1_pruning_keys_are_known_in_both_spellings_and_numbers_brought_into_range() {
-    let (document, findings) =
-        read("context_pruning: {mode: cache-ttl, keepLastAssistants: -2, soft_trim_ratio: 1.7, softTrim: {maxChars: 9.5}, ttl: soon}");
+    let (document, findings) = read(
+        "context_pruning: {mode: cache-ttl, keepLastAssistants: -2, soft_trim_ratio: 1.7, softTrim: {maxChars: 9.5}, ttl: soon}",
+    );
     assert_eq!(findings.problems, []);
     assert_eq!(findings.warnings.len(), 4);
     assert_eq!(
@@ -132,7 +135,10 @@ fn keys_that_are_not_served_are_accepted_whatever_they_hold() {
 
 #[test]
 fn a_key_without_value_is_an_empty_section_but_no_text() {
-    assert_eq!(values("agents:\nstop:\nworkflows: {w: {steps: [{commit: }]}}").pointer("/workflows/w/steps/0/commit"), Some(&json!({})));
+    assert_eq!(
+        values("agents:\nstop:\nworkflows: {w: {steps: [{commit: }]}}").pointer("/workflows/w/steps/0/commit"),
+        Some(&json!({}))
+    );
     assert_eq!(problems("defaults:\n  model:\n"), ["c.yaml:2:8 defaults.model: a value is missing"]);
 }
 
