@@ -44,7 +44,7 @@ struct Advice<'a> {
 }
 
 impl Advice<'_> {
-    fn warning(&self, key: &str, message: String) -> Warning {
+    fn warning(&self, key: &str, message: &str) -> Warning {
         let name = self.agent["name"].as_str().unwrap_or_default();
         Warning(self.config.document.problem(&format!("{}/{key}", self.at), format!("{name}: {message}")))
     }
@@ -56,17 +56,17 @@ impl Advice<'_> {
         let model = self.agent["model"].as_str().unwrap_or_default();
         let key = "session_rotation_context";
         if !self.facts.reports_usage(engine) {
-            return Some(self.warning(key, format!("{engine} does not report usage, so this agent never rotates")));
+            return Some(self.warning(key, &format!("{engine} does not report usage, so this agent never rotates")));
         }
         if let Some(window) =
             self.config.window(model).or_else(|| self.facts.window(engine, model)).filter(|w| *w < ceiling)
         {
             let message =
                 format!("the ceiling of {ceiling} tokens is above the model's window of {window} and never fires");
-            return Some(self.warning(key, message));
+            return Some(self.warning(key, &message));
         }
         let point = self.facts.compacts_at(engine, model).filter(|point| *point <= ceiling)?;
-        Some(self.warning(key, format!("{engine} compacts at {point} tokens, before the ceiling of {ceiling} fires")))
+        Some(self.warning(key, &format!("{engine} compacts at {point} tokens, before the ceiling of {ceiling} fires")))
     }
 
     /// A word for how hard to think that the engine does not know.
@@ -78,14 +78,14 @@ impl Advice<'_> {
         if words.any(|(_, word)| level_fits(engine, word)) {
             return None;
         }
-        Some(self.warning(key, format!("{engine} has no level `{word}`, so it uses its own default")))
+        Some(self.warning(key, &format!("{engine} has no level `{word}`, so it uses its own default")))
     }
 
     /// A level that changes inside of a session.
     fn overrides(&self) -> Option<Warning> {
         self.agent["phase_overrides"].as_object().filter(|overrides| !overrides.is_empty())?;
         let message = "its phases share one session, whose context is written again at each change of level";
-        Some(self.warning("phase_overrides", message.to_owned()))
+        Some(self.warning("phase_overrides", message))
     }
 
     fn fallbacks(&self) -> Vec<Warning> {
@@ -93,7 +93,7 @@ impl Advice<'_> {
         let missing = fallbacks.iter().enumerate().filter_map(|(index, fallback)| Some((index, engine_of(fallback)?)));
         missing
             .filter(|(_, engine)| !self.facts.is_installed(*engine))
-            .map(|(index, engine)| self.warning(&format!("fallbacks/{index}"), format!("{engine} is not installed")))
+            .map(|(index, engine)| self.warning(&format!("fallbacks/{index}"), &format!("{engine} is not installed")))
             .collect()
     }
 }
@@ -110,3 +110,6 @@ impl Config {
         models.get(model).or_else(wild)?["context_window"].as_u64()
     }
 }
+
+#[cfg(test)]
+mod tests;

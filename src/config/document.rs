@@ -100,7 +100,7 @@ pub(crate) fn shown(pointer: &str) -> String {
     let mut text = String::new();
     for segment in pointer.split('/').skip(1) {
         if !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit()) {
-            text += &format!("[{segment}]");
+            text.extend(["[", segment, "]"]);
         } else {
             if !text.is_empty() {
                 text.push('.');

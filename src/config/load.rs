@@ -82,7 +82,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, String> {
     let bytes = fs::read(path).map_err(|error| format!("cannot read it: {error}"))?;
     String::from_utf8(bytes).map_err(|error| {
         let good = error.utf8_error().valid_up_to();
-        let line = 1 + error.as_bytes()[..good].iter().filter(|byte| **byte == b'\n').count();
+        let line = error.as_bytes()[..good].split(|byte| *byte == b'\n').count();
         format!("it is not UTF-8: byte {} of it, in line {line}", good + 1)
     })
 }

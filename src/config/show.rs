@@ -73,6 +73,8 @@ fn leaves<'v>(value: &'v Value, at: &str, rows: &mut Vec<(String, &'v Value)>) {
                 leaves(entry, &format!("{at}/{index}"), rows);
             }
         }
-        leaf => rows.push((at.to_owned(), leaf)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+            rows.push((at.to_owned(), value));
+        }
     }
 }

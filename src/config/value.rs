@@ -32,21 +32,9 @@ pub(crate) fn read(shape: &Shape, scalar: Scalar<'_>, text: &str) -> Reading {
         Shape::Knob(knob) => self::knob(*knob, scalar, text),
         Shape::Clamped(range) => clamped(*range, scalar, text),
         Shape::Ttl => ttl(scalar, text),
-        Shape::Switch => match scalar {
-            Scalar::Bool(value) => Reading::Taken(json!(value)),
-            _ => Reading::Wrong(format!("`{text}` is neither true nor false")),
-        },
-        Shape::Whole => match scalar {
-            Scalar::Integer(value) if value >= 0 => u64::try_from(value).map_or_else(|_| too_big(text), taken),
-            Scalar::Unbounded => too_big(text),
-            _ => Reading::Wrong(format!("`{text}` is no whole number from 0")),
-        },
-        Shape::Amount => match scalar {
-            Scalar::Integer(value) if value >= 0 => taken(approximate(value)),
-            Scalar::Fraction(value) if value >= 0.0 => taken(value),
-            Scalar::Unbounded => too_big(text),
-            _ => Reading::Wrong(format!("`{text}` is no number from 0")),
-        },
+        Shape::Switch => switch(scalar, text),
+        Shape::Whole => whole(scalar, text),
+        Shape::Amount => amount(scalar, text),
         Shape::Variable if scalar == Scalar::Null => Reading::Taken(Value::Null),
         Shape::Variable => taken(text),
         _ if scalar == Scalar::Null || text.trim().is_empty() => Reading::Wrong("a value is missing".to_owned()),
@@ -81,6 +69,35 @@ fn taken(value: impl Into<Value>) -> Reading {
 
 fn too_big(text: &str) -> Reading {
     Reading::Wrong(format!("`{text}` does not fit 64 bits"))
+}
+
+fn switch(scalar: Scalar<'_>, text: &str) -> Reading {
+    if let Scalar::Bool(value) = scalar {
+        taken(value)
+    } else {
+        Reading::Wrong(format!("`{text}` is neither true nor false"))
+    }
+}
+
+fn whole(scalar: Scalar<'_>, text: &str) -> Reading {
+    match scalar {
+        Scalar::Integer(value) if value >= 0 => u64::try_from(value).map_or_else(|_| too_big(text), taken),
+        Scalar::Unbounded => too_big(text),
+        Scalar::Null | Scalar::Bool(_) | Scalar::Integer(_) | Scalar::Fraction(_) | Scalar::Text(_) => {
+            Reading::Wrong(format!("`{text}` is no whole number from 0"))
+        }
+    }
+}
+
+fn amount(scalar: Scalar<'_>, text: &str) -> Reading {
+    match scalar {
+        Scalar::Integer(value) if value >= 0 => taken(approximate(value)),
+        Scalar::Fraction(value) if value >= 0.0 => taken(value),
+        Scalar::Unbounded => too_big(text),
+        Scalar::Null | Scalar::Bool(_) | Scalar::Integer(_) | Scalar::Fraction(_) | Scalar::Text(_) => {
+            Reading::Wrong(format!("`{text}` is no number from 0"))
+        }
+    }
 }
 
 /// Reads a tolerant knob (SPEC 3.3).

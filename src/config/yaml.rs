@@ -100,6 +100,7 @@ struct Tree<'input> {
     flaws: Vec<Flaw>,
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "the parser may grow events, and none of them is a value")]
 impl<'input> Tree<'input> {
     fn next(&mut self) -> Result<(Event<'input>, Span), Flaw> {
         match self.events.next() {
@@ -200,17 +201,16 @@ fn size(node: &Node) -> usize {
 
 /// Adds to the parser's words what people do about the usual mistakes.
 fn explain(error: &ScanError) -> Flaw {
-    let advice = match error.kind() {
-        ErrorKind::UnknownAnchor | ErrorKind::MissingAnchorOrAliasName => {
-            "; a text that begins with `*` or `&` needs quotes: \"**/*.md\""
-        }
-        ErrorKind::TabNotAllowed | ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation => {
-            "; indent with spaces"
-        }
-        ErrorKind::UnknownQuotedScalarEscape | ErrorKind::InvalidQuotedScalarHexEscape => {
-            "; a backslash in double quotes begins an escape, so put paths in single quotes"
-        }
-        _ => "",
+    let kind = error.kind();
+    let advice = if matches!(kind, ErrorKind::UnknownAnchor | ErrorKind::MissingAnchorOrAliasName) {
+        "; a text that begins with `*` or `&` needs quotes: \"**/*.md\""
+    } else if matches!(kind, ErrorKind::TabNotAllowed | ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation)
+    {
+        "; indent with spaces"
+    } else if matches!(kind, ErrorKind::UnknownQuotedScalarEscape | ErrorKind::InvalidQuotedScalarHexEscape) {
+        "; a backslash in double quotes begins an escape, so put paths in single quotes"
+    } else {
+        ""
     };
     Flaw::new(Mark::of(error.marker()), format!("{}{advice}", error.info()))
 }
@@ -253,7 +253,7 @@ mod tests {
         let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
         for level in 1..9 {
             let before = format!("*a{}, ", level - 1).repeat(10);
-            text += &format!("a{level}: &a{level} [{before}]\n");
+            text.extend([format!("a{level}: &a{level} [{before}]\n")]);
         }
         assert!(flaw(&text).2.contains("aliases unfolded"));
         assert!(flaw("a: &a [*a]\n").2.contains("alias"), "an anchor is no part of itself");

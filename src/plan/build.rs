@@ -1,5 +1,7 @@
 //! Config, workflow and prompt made into a [`Plan`].
 
+use std::fmt::Write as _;
+
 use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::Value;
@@ -70,8 +72,12 @@ pub fn stop(config: &Config) -> Stop {
 impl Plan {
     /// SHA-256 of the plan as JSON, in hexadecimal.
     pub fn digest(&self) -> String {
-        let json = serde_json::to_vec(self).expect("a plan has text keys only and finite numbers");
-        Sha256::digest(json).iter().map(|byte| format!("{byte:02x}")).collect()
+        // Through a value, which cannot fail: a plan has text keys only, and JSON null stands for no number.
+        let json = serde_json::json!(self).to_string();
+        Sha256::digest(json).iter().fold(String::with_capacity(64), |mut text, byte| {
+            let _infallible = write!(text, "{byte:02x}");
+            text
+        })
     }
 }
 
@@ -215,7 +221,7 @@ fn checks(config: &Config, workflow: &Workflow) -> IndexMap<CheckName, Check> {
         match &step.kind {
             Kind::Agent(agent) => named.extend(agent.gates.iter().map(String::as_str)),
             Kind::Check { checks, .. } | Kind::Repair { checks, .. } => {
-                named.extend(checks.iter().map(CheckName::as_str))
+                named.extend(checks.iter().map(CheckName::as_str));
             }
             Kind::Commit | Kind::Approve { .. } | Kind::Parallel { .. } => {}
         }

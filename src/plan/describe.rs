@@ -59,7 +59,7 @@ pub fn json(plan: &Plan, stop: &Stop) -> Value {
 }
 
 /// The rows of a step: number, name, who or what, how, condition.
-fn rows(plan: &Plan, stop: &Stop, index: usize, step: &PlannedStep) -> Vec<Vec<String>> {
+fn rows(plan: &Plan, limits: &Stop, index: usize, step: &PlannedStep) -> Vec<Vec<String>> {
     let row = |number: String, name: &str, who: String, what: String| {
         let when = step.when.as_ref().map_or_else(String::new, |when| format!("when {when}"));
         vec![number, name.to_owned(), who, what, when]
@@ -72,7 +72,7 @@ fn rows(plan: &Plan, stop: &Stop, index: usize, step: &PlannedStep) -> Vec<Vec<S
             vec![row(number, name, format!("check {}", join(checks)), verdict(expect).to_owned())]
         }
         Action::Repair { checks, fix } => {
-            let rounds = match stop.attempt_cap {
+            let rounds = match limits.attempt_cap {
                 0 => "test_1, no fix".to_owned(),
                 cap => format!("test_1, then fix_i and test_i+1 while red, at most {cap} fixes"),
             };
@@ -98,14 +98,9 @@ fn who(plan: &Plan, action: &AgentAction) -> String {
 }
 
 fn report(action: &AgentAction) -> String {
-    let mut text = format!("report {}", action.output);
-    if !action.gates.is_empty() {
-        text += &format!(", gates {}", action.gates.join(", "));
-    }
-    if let Some(input) = &action.input {
-        text += &format!(", given {input}");
-    }
-    text
+    let gates = (!action.gates.is_empty()).then(|| format!("gates {}", action.gates.join(", ")));
+    let input = action.input.as_ref().map(|input| format!("given {input}"));
+    [Some(format!("report {}", action.output)), gates, input].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn verdict(expect: &Expect) -> &'static str {

@@ -1,4 +1,5 @@
 use pretty_assertions::assert_eq;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::config::document::{Document, Findings};
@@ -154,4 +155,14 @@ fn text_that_is_no_yaml_is_shown() {
     let (_, findings) = read("agents:\n  - name: a\n    writes: [**/*.md]\n");
     let excerpt = findings.problems[0].excerpt.clone().unwrap();
     assert_eq!(excerpt, "3 |     writes: [**/*.md]\n  |              ^");
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(text in "([a-z]{1,8}|defaults|agents|writes|stop|token_budget|workflows|steps|[0-9_.]{1,4}|[:,#&*!|>'\"%@~\\[\\]{}-]|\\PC|[ \t\r\n]|\n  |: ){0,40}") {
+        let (_, findings) = read(&text);
+        for problem in findings.problems {
+            let _shown = problem.to_string();
+        }
+    }
 }

@@ -1,6 +1,7 @@
 use pretty_assertions::assert_eq;
 
 use crate::config::ConfigError;
+use crate::config::table::{FILE, Field, Shape};
 use crate::config::tests::loaded_with;
 
 const CARGO: (&str, &[u8]) = ("Cargo.toml", b"");
@@ -82,4 +83,49 @@ fn r3_5_templates_are_checked_with_their_own_file_and_line() {
 #[test]
 fn the_built_in_templates_are_in_order() {
     assert_eq!(check("agents: [{name: other}]"), Ok(()));
+}
+
+/// Every key of a table and of the tables inside of it.
+fn keys(fields: &'static [Field], found: &mut Vec<&'static str>) {
+    for field in fields {
+        let mut shape = &field.shape;
+        if !matches!(shape, Shape::NotServed) {
+            found.push(field.key);
+        }
+        while let Shape::List(inner) | Shape::Map(inner) | Shape::Named(inner) | Shape::ByEngine(inner) = shape {
+            shape = inner;
+        }
+        if let Shape::Section(inner) | Shape::CamelSection(inner) = shape {
+            keys(inner, found);
+        }
+    }
+}
+
+#[test]
+fn the_config_of_this_repository_is_in_order_and_shows_every_key() {
+    let text = include_str!("../../../fia.config.yaml");
+    let loaded = loaded_with(text, &[]).unwrap();
+    assert_eq!(loaded.warnings, []);
+    assert_eq!(super::config(&loaded.config), Ok(()));
+    let mut known = Vec::new();
+    keys(FILE, &mut known);
+    for key in known {
+        let is_shown =
+            text.match_indices(&format!("{key}:")).any(|(at, _)| !text[..at].ends_with(char::is_alphanumeric));
+        assert!(is_shown, "{key}");
+    }
+}
+
+#[test]
+fn the_config_of_this_repository_is_valid_under_its_schema() {
+    let loaded = loaded_with(include_str!("../../../fia.config.yaml"), &[]).unwrap();
+    let validator = jsonschema::validator_for(&crate::config::json_schema()).unwrap();
+    let errors: Vec<_> = validator.iter_errors(&loaded.config.document.value).map(|error| error.to_string()).collect();
+    assert_eq!(errors, Vec::<String>::new());
+}
+
+#[test]
+fn the_limits_shown_are_the_defaults() {
+    let config = loaded_with(include_str!("../../../fia.config.yaml"), &[]).unwrap().config;
+    assert_eq!(crate::plan::build::stop(&config), crate::plan::Stop::default());
 }
