@@ -14,6 +14,7 @@ pub(crate) mod document;
 mod files;
 mod found;
 mod layer;
+mod limit;
 mod load;
 mod problem;
 mod scalar;

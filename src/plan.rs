@@ -246,8 +246,9 @@ pub struct EngineSettings {
     /// More arguments.
     #[serde(default)]
     pub args: Vec<String>,
-    /// Variables to set, or with null to remove.
-    #[serde(default)]
+    /// Variables to set, or with null to remove. They may be secrets, so they are read and never written: a
+    /// resume takes them from the config.
+    #[serde(default, skip_serializing)]
     pub env: IndexMap<String, Option<String>>,
     /// claude's permission mode.
     #[serde(default)]

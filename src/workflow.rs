@@ -132,7 +132,7 @@ pub fn find(config: &Config, name: &str) -> Result<Workflow, ConfigError> {
     let names: Vec<_> = workflows.iter().map(|workflow| workflow.name.clone()).collect();
     workflows.into_iter().find(|workflow| workflow.name == name).ok_or_else(|| {
         let near = did_you_mean(name, names.iter().map(String::as_str));
-        let message = format!("no workflow is called `{name}`{near}; there are {}", names.join(", "));
+        let message = format!("no workflow is called `{name}`; there are {}{near}", names.join(", "));
         Problem::with("the command line", message).into()
     })
 }
@@ -229,7 +229,7 @@ impl Reader<'_> {
                 fix: written["repair"]["fix"].as_str().unwrap_or_default().into(),
             },
             "commit" => Kind::Commit,
-            "approve" => Kind::Approve { wait: wait(text("wait").or_else(|| written["approve"]["wait"].as_str())) },
+            "approve" => self.approve(written, at),
             _ => Kind::Parallel { steps: self.steps(written.get("parallel"), &below(at, "parallel")) },
         };
         Some(Step { name, when: text("when").map(str::to_owned), kind, at: at.to_owned() })
@@ -246,6 +246,17 @@ impl Reader<'_> {
         }
         self.names.push(name.clone());
         name
+    }
+
+    /// `wait` stands beside `approve` or inside of it.
+    fn approve(&mut self, written: &Map<String, Value>, at: &str) -> Kind {
+        let waits = [written.get("wait"), written["approve"].get("wait")];
+        let mut waits = waits.into_iter().flatten().filter_map(Value::as_str);
+        let wait = wait(waits.next());
+        if waits.next().is_some() {
+            self.problem(&below(at, "wait"), "`wait` is given twice");
+        }
+        Kind::Approve { wait }
     }
 
     fn check(&mut self, written: &Map<String, Value>, at: &str) -> Kind {

@@ -53,6 +53,7 @@ impl<'a> Walk<'a> {
             Shape::Choices(words) => self.words(words, node, at),
             Shape::OneOrMore => self.one_or_more(node, at),
             Shape::Text
+            | Shape::DataDir
             | Shape::Name
             | Shape::StepName
             | Shape::Choice(_)

@@ -88,7 +88,7 @@ impl Config {
             if !names.iter().any(is_meant) {
                 let agent = choice.agent.as_deref().unwrap_or_default();
                 let near = did_you_mean(agent, names.iter().map(String::as_str));
-                let message = format!("no agent is called `{agent}`{near}; there are {}", names.join(", "));
+                let message = format!("no agent is called `{agent}`; there are {}{near}", names.join(", "));
                 problems.push(Problem::with(format!("--use {}", choice.text), message));
             }
             for index in (0..names.len()).filter(|index| is_meant(&names[*index])) {

@@ -25,9 +25,10 @@ impl ConfigError {
         Err(Self { problems })
     }
 
-    /// What the reader can do about it.
-    pub fn hint(&self) -> &'static str {
-        "`fia config schema` prints a JSON Schema for your editor"
+    /// What the reader can do about it, beyond what the problems say.
+    pub fn hint(&self) -> Option<&'static str> {
+        let is_in_a_file = self.problems.iter().any(|problem| problem.mark.is_some());
+        is_in_a_file.then_some("`fia config schema` prints a JSON Schema for your editor")
     }
 }
 

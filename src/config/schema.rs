@@ -48,7 +48,7 @@ fn section(fields: &[Field], spelling: Spelling) -> Value {
 fn shape(shape: &Shape) -> Value {
     let scalar = json!(["string", "number", "boolean"]);
     match shape {
-        Shape::Text => json!({ "type": scalar }),
+        Shape::Text | Shape::DataDir => json!({ "type": scalar }),
         Shape::Name => json!({ "type": "string", "pattern": NAME }),
         Shape::StepName => json!({ "type": "string", "pattern": "^[a-z][a-z0-9_]{0,63}$" }),
         Shape::Choice(words) => json!({ "enum": words }),

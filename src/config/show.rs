@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::Config;
+use super::builtin::BUILT_IN;
 use super::document::{below, shown};
+use super::layer::Layers;
 
 /// What is shown in place of a value that may be a secret.
 const HIDDEN: &str = "(set)";
@@ -14,36 +16,50 @@ impl Config {
     /// `{config, origins}`: the values in the shape of the file, and where each came from by JSON pointer.
     /// Variables of engines and addresses of webhooks may be secrets and are not shown.
     pub fn show(&self) -> Value {
-        let mut config = self.layers.values.clone();
-        hide(&mut config);
-        json!({ "config": config, "origins": self.layers.origins })
+        let layers = self.shown_layers();
+        json!({ "config": layers.values, "origins": layers.origins })
     }
 
     /// The same as lines of `key = value`, each with its origin.
     pub fn show_text(&self) -> String {
-        let mut config = self.layers.values.clone();
-        hide(&mut config);
+        let layers = self.shown_layers();
         let mut rows = Vec::new();
-        leaves(&config, "", &mut rows);
+        leaves(&layers.values, "", &mut rows);
         let rows: Vec<_> = rows.into_iter().map(|(at, value)| (format!("{} = {value}", shown(&at)), at)).collect();
         let width = rows.iter().map(|(row, _)| row.chars().count()).filter(|width| *width <= 72).max().unwrap_or(0);
         rows.into_iter().fold(String::new(), |mut text, (row, at)| {
-            let _infallible = writeln!(text, "{row:width$}  # {}", self.origin(&at));
+            let _infallible = writeln!(text, "{row:width$}  # {}", origin(&layers, &at));
             text
         })
     }
 
-    /// Where the value at a pointer came from: its own origin, or that of the nearest value around it.
-    fn origin(&self, pointer: &str) -> &str {
-        let mut around = pointer;
-        loop {
-            if let Some(origin) = self.layers.origins.get(around) {
-                return origin;
+    /// The layers with the prompts that ship named, and what may be a secret hidden.
+    fn shown_layers(&self) -> Layers {
+        let mut layers = self.layers.clone();
+        for (index, name) in self.agent_names().enumerate() {
+            let Some(prompts) = self.prompts.get(name) else { continue };
+            for (key, template) in [("system", &prompts.system), ("user", &prompts.user)] {
+                let at = format!("/agents/{index}/prompt_engineering/{key}");
+                if layers.get(&at).is_none() {
+                    layers.set(&at, json!(template.file), BUILT_IN.to_owned());
+                }
             }
-            match around.rfind('/') {
-                Some(end) => around = &around[..end],
-                None => return super::builtin::BUILT_IN,
-            }
+        }
+        hide(&mut layers.values);
+        layers
+    }
+}
+
+/// Where the value at a pointer came from: its own origin, or that of the nearest value around it.
+fn origin<'a>(layers: &'a Layers, pointer: &str) -> &'a str {
+    let mut around = pointer;
+    loop {
+        if let Some(origin) = layers.origins.get(around) {
+            return origin;
+        }
+        match around.rfind('/') {
+            Some(end) => around = &around[..end],
+            None => return BUILT_IN,
         }
     }
 }

@@ -20,6 +20,8 @@ pub(crate) struct Field {
 pub(crate) enum Shape {
     /// Any text but the empty one; numbers and words such as `no` are taken as written.
     Text,
+    /// A folder that is fia's alone.
+    DataDir,
     /// Text that also names files of a run: letters, digits, `_`, `-`.
     Name,
     /// `[a-z][a-z0-9_]*`.
@@ -187,7 +189,7 @@ pub(crate) const DEFAULTS: &[Field] = &[
     field("rotate_mid_phase", Shape::Switch, "whether a long phase may rotate inside"),
     field("session", Shape::Choice(&["fresh_process", "resident"]), "one process a turn, or one an agent"),
     field("protected_files", Shape::Patterns, "what no agent may write"),
-    field("data_dir", Shape::Text, "where runs are kept, relative to the repository"),
+    field("data_dir", Shape::DataDir, "where runs are kept, relative to the repository"),
     field("permissions", Shape::Section(PERMISSIONS), "what is put back without blame"),
     field("qa", Shape::NotServed, "not acted on"),
     field("sdlc", Shape::NotServed, "not acted on"),

@@ -197,7 +197,7 @@ fn a_choice_for_an_unknown_agent_names_the_known_ones() {
     let error = config("").with_choices(&["bilder=pi".parse().unwrap()]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "1 problem in --use bilder=pi\n  no agent is called `bilder`; did you mean `builder`?; there are planner, builder, scout, tester, reviewer, documenter"
+        "1 problem in --use bilder=pi\n  no agent is called `bilder`; there are planner, builder, scout, tester, reviewer, documenter; did you mean `builder`?"
     );
 }
 

@@ -39,6 +39,7 @@ pub(crate) fn read(shape: &Shape, scalar: Scalar<'_>, text: &str) -> Reading {
         Shape::Variable => taken(text),
         _ if scalar == Scalar::Null || text.trim().is_empty() => Reading::Wrong("a value is missing".to_owned()),
         Shape::Text => taken(text),
+        Shape::DataDir => data_dir(text),
         Shape::Name => plain_name(text).map_or_else(Reading::Wrong, |()| taken(text)),
         Shape::StepName => step_name(text).map_or_else(Reading::Wrong, |()| taken(text)),
         Shape::Choice(words) if words.contains(&text) => taken(text),
@@ -91,6 +92,9 @@ fn whole(scalar: Scalar<'_>, text: &str) -> Reading {
 
 fn amount(scalar: Scalar<'_>, text: &str) -> Reading {
     match scalar {
+        // Amounts may be minutes, and a timer counts seconds.
+        Scalar::Fraction(value) if value >= TWO_TO_64 / 60.0 => too_big(text),
+        Scalar::Integer(value) if approximate(value) >= TWO_TO_64 / 60.0 => too_big(text),
         Scalar::Integer(value) if value >= 0 => taken(approximate(value)),
         Scalar::Fraction(value) if value >= 0.0 => taken(value),
         Scalar::Unbounded => too_big(text),
@@ -230,6 +234,19 @@ pub(crate) fn pattern_flaw(text: &str) -> Option<&'static str> {
     None
 }
 
+/// Refuses folders in which fia's own files would lie among those of others.
+fn data_dir(text: &str) -> Reading {
+    let parts: Vec<_> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    if parts.contains(&"..") {
+        return Reading::Wrong("`..` has no place in a data directory".to_owned());
+    }
+    match parts.first() {
+        None => Reading::Wrong(format!("`{text}` is no folder of its own")),
+        Some(&".git") => Reading::Wrong("the data directory cannot be inside of .git".to_owned()),
+        Some(_) => taken(text),
+    }
+}
+
 /// Whether a message may be sent there: encrypted, or to this machine.
 fn is_safe_address(text: &str) -> bool {
     if let Some(rest) = text.strip_prefix("https://") {
@@ -279,6 +296,17 @@ mod tests {
         }
         for text in ["src/", "**/*.md", ".env*", "a b", "[x]", "!x", "C:\\x"] {
             assert_eq!(pattern_flaw(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_data_directory_is_a_folder_of_its_own() {
+        let of = |text: &str| read(&Shape::DataDir, Scalar::Text(text), text);
+        for text in [".", "./", "/", "..", "a/../..", ".git", ".git/fia"] {
+            assert!(matches!(of(text), Reading::Wrong(_)), "{text}");
+        }
+        for text in [".fia", "build/fia", "/var/fia", "..fia"] {
+            assert_eq!(of(text), taken(text), "{text}");
         }
     }
 

@@ -239,9 +239,10 @@ fn schemas(config: &Config, workflow: &Workflow) -> IndexMap<String, Value> {
     schemas
 }
 
-/// Settings of engines; the script of a rehearsal becomes arguments.
-fn engines(config: &Config) -> IndexMap<EngineName, super::EngineSettings> {
+/// Settings of engines in force, which a resume reads anew for their variables.
+pub fn engines(config: &Config) -> IndexMap<EngineName, super::EngineSettings> {
     let mut engines: IndexMap<EngineName, super::EngineSettings> = config.at("/engines");
+    // The script of a rehearsal becomes arguments.
     let script: Option<String> = config.at("/engines/scripted/script");
     if let (Some(settings), Some(script)) = (engines.get_mut(&EngineName::Scripted), script) {
         settings.args.splice(0..0, ["--script".to_owned(), script]);

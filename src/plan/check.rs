@@ -106,7 +106,7 @@ impl Checker<'_> {
                 let near = did_you_mean(output, OUTPUTS);
                 let known = OUTPUTS.join(", ");
                 let message =
-                    format!("no envelope type is called `{output}`{near}; there are {known}, or a .json file");
+                    format!("no envelope type is called `{output}`; there are {known}, or a .json file{near}");
                 self.problem(&below(at, "output"), message);
             }
         }
@@ -114,7 +114,7 @@ impl Checker<'_> {
             if !GATES.contains(&gate.as_str()) && !self.known_checks().contains(gate) {
                 let known: Vec<_> = GATES.iter().map(|gate| (*gate).to_owned()).chain(self.known_checks()).collect();
                 let near = did_you_mean(gate, known.iter().map(String::as_str));
-                let message = format!("no gate or check is called `{gate}`{near}; there are {}", known.join(", "));
+                let message = format!("no gate or check is called `{gate}`; there are {}{near}", known.join(", "));
                 self.problem(&format!("{at}/gates/{place}"), message);
             }
         }
@@ -127,7 +127,7 @@ impl Checker<'_> {
         let earlier = self.names(|at| at < index);
         let Some((_, step)) = self.workflow.flat().find(|(at, step)| *at < index && step.name.as_str() == input) else {
             let near = did_you_mean(input, earlier.iter().copied());
-            let message = format!("no earlier step is called `{input}`{near}; before it: {}", join(&earlier));
+            let message = format!("no earlier step is called `{input}`; before it: {}{near}", join(&earlier));
             return self.problem(at, message);
         };
         match &step.kind {
@@ -142,7 +142,7 @@ impl Checker<'_> {
         let known: Vec<_> = self.config.agent_names().collect();
         if !known.contains(&name.as_str()) {
             let near = did_you_mean(name.as_str(), known.iter().copied());
-            self.problem(at, format!("no agent is called `{name}`{near}; there are {}", join(&known)));
+            self.problem(at, format!("no agent is called `{name}`; there are {}{near}", join(&known)));
         }
     }
 
@@ -158,8 +158,7 @@ impl Checker<'_> {
             let near = did_you_mean(check.as_str(), known.iter().map(String::as_str));
             let known: Vec<_> = known.iter().map(String::as_str).collect();
             let message = format!(
-                "no check is called `{check}`{near}; there are {}. Checks are named in `checks:`, or found in a manifest \
-                 at the top of the repository",
+                "no check is called `{check}`; `checks:` and the manifests at the top of the repository name {}{near}",
                 join(&known)
             );
             self.problem(&format!("{at}/{place}"), message);

@@ -118,7 +118,7 @@ pub(crate) fn check(template: &str, kind: Kind) -> Vec<Flaw> {
     unknown.sort();
     let flaws = unknown.into_iter().map(|name| {
         let near = did_you_mean(&name, names.iter().copied());
-        let message = format!("a {} template has no `{name}`{near}; it has {}", kind.as_str(), names.join(", "));
+        let message = format!("a {} template has no `{name}`; it has {}{near}", kind.as_str(), names.join(", "));
         Flaw { line: line_of(template, &name), message }
     });
     let mut flaws: Vec<_> = flaws.collect();

@@ -66,14 +66,14 @@ fn flaw(name: &str, earlier: &[&str], later: &[&str]) -> Option<String> {
             return Some(format!("`{step}` has not run by then"));
         }
         let near = did_you_mean(step, earlier.iter().copied());
-        return Some(format!("no step is called `{step}`{near}; steps before it: {}", list(earlier)));
+        return Some(format!("no step is called `{step}`; steps before it: {}{near}", list(earlier)));
     }
     match parts.next() {
         None => Some(format!("`{step}` alone is no condition; ask for {}", ask(step))),
         Some(attribute) if ATTRIBUTES.contains(&attribute) => None,
         Some(attribute) => {
             let near = did_you_mean(attribute, ATTRIBUTES);
-            Some(format!("a step has no `{attribute}`{near}; ask for {}", ask(step)))
+            Some(format!("a step has no `{attribute}`; ask for {}{near}", ask(step)))
         }
     }
 }
@@ -138,13 +138,13 @@ mod tests {
         assert_eq!(check("tests.passed and build.envelope.x.y"), Vec::<String>::new());
         assert_eq!(
             check("test.passed"),
-            ["no step is called `test`; did you mean `tests`?; steps before it: build, tests"]
+            ["no step is called `test`; steps before it: build, tests; did you mean `tests`?"]
         );
         assert_eq!(check("review.passed"), ["`review` has not run by then"]);
         assert_eq!(
             check("tests.pased"),
             [
-                "a step has no `pased`; did you mean `passed`?; ask for tests.status, tests.passed, tests.rounds, tests.envelope"
+                "a step has no `pased`; ask for tests.status, tests.passed, tests.rounds, tests.envelope; did you mean `passed`?"
             ]
         );
         assert_eq!(check("tests").len(), 1);

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::config::document::{Document, Findings};
+use crate::config::layer::Layers;
 use crate::config::table::FILE;
 
 fn read(text: &str) -> (Document, Findings) {
@@ -160,7 +161,8 @@ fn text_that_is_no_yaml_is_shown() {
 proptest! {
     #[test]
     fn no_text_makes_the_reader_panic(text in "([a-z]{1,8}|defaults|agents|writes|stop|token_budget|workflows|steps|[0-9_.]{1,4}|[:,#&*!|>'\"%@~\\[\\]{}-]|\\PC|[ \t\r\n]|\n  |: ){0,40}") {
-        let (_, findings) = read(&text);
+        let (document, findings) = read(&text);
+        let _layers = Layers::new(&document, &[], &[]);
         for problem in findings.problems {
             let _shown = problem.to_string();
         }

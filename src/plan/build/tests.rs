@@ -113,6 +113,13 @@ fn the_digest_names_a_plan_and_survives_its_journey_through_the_log() {
 }
 
 #[test]
+fn variables_of_engines_reach_the_plan_and_not_the_log() {
+    let plan = plan("engines: {claude: {env: {KEY: s3cret}}}", "build");
+    assert_eq!(plan.engines[&EngineName::Claude].env["KEY"], Some("s3cret".to_owned()));
+    assert!(!serde_json::to_string(&plan).unwrap().contains("s3cret"));
+}
+
+#[test]
 fn a_choice_for_this_run_reaches_the_plan_and_not_the_config() {
     let config = loaded("agents: [{name: builder, fallbacks: [{coding_agent: pi}]}]").unwrap().config;
     let choices = ["scripted".parse().unwrap()];

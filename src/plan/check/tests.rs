@@ -3,6 +3,7 @@ use pretty_assertions::assert_eq;
 use crate::config::ConfigError;
 use crate::config::table::{FILE, Field, Shape};
 use crate::config::tests::loaded_with;
+use crate::plan::prompt::{UserValues, render_user};
 
 const CARGO: (&str, &[u8]) = ("Cargo.toml", b"");
 
@@ -25,13 +26,13 @@ fn unknown_names_are_located_and_the_known_ones_named() {
     assert_eq!(
         problems(steps),
         [
-            "fia.config.yaml:4:18 workflows.w.steps[0].agent: no agent is called `bilder`; did you mean `builder`?; there are planner, builder, scout, tester, reviewer, documenter",
-            "fia.config.yaml:4:34 workflows.w.steps[0].output: no envelope type is called `biuld`; did you mean `build`?; there are generic, plan, build, scout, review, document, verify, or a .json file",
-            "fia.config.yaml:4:49 workflows.w.steps[0].gates[0]: no gate or check is called `artifacts_exst`; did you mean `artifacts_exist`?; there are artifacts_exist, files_non_empty, diff_matches_claims, verdict_consistent, test, lint",
+            "fia.config.yaml:4:18 workflows.w.steps[0].agent: no agent is called `bilder`; there are planner, builder, scout, tester, reviewer, documenter; did you mean `builder`?",
+            "fia.config.yaml:4:34 workflows.w.steps[0].output: no envelope type is called `biuld`; there are generic, plan, build, scout, review, document, verify, or a .json file; did you mean `build`?",
+            "fia.config.yaml:4:49 workflows.w.steps[0].gates[0]: no gate or check is called `artifacts_exst`; there are artifacts_exist, files_non_empty, diff_matches_claims, verdict_consistent, test, lint; did you mean `artifacts_exist`?",
             "fia.config.yaml:4:79 workflows.w.steps[0].input: no earlier step is called `tests`; before it: none",
-            "fia.config.yaml:5:42 workflows.w.steps[1].repair.check[0]: no check is called `tests`; did you mean `test`?; there are test, lint. Checks are named in `checks:`, or found in a manifest at the top of the repository",
-            "fia.config.yaml:5:55 workflows.w.steps[1].repair.fix: no agent is called `revewer`; did you mean `reviewer`?; there are planner, builder, scout, tester, reviewer, documenter",
-            "fia.config.yaml:6:41 workflows.w.steps[2].when: no step is called `test`; did you mean `tests`?; steps before it: bilder, tests",
+            "fia.config.yaml:5:42 workflows.w.steps[1].repair.check[0]: no check is called `tests`; `checks:` and the manifests at the top of the repository name test, lint; did you mean `test`?",
+            "fia.config.yaml:5:55 workflows.w.steps[1].repair.fix: no agent is called `revewer`; there are planner, builder, scout, tester, reviewer, documenter; did you mean `reviewer`?",
+            "fia.config.yaml:6:41 workflows.w.steps[2].when: no step is called `test`; steps before it: bilder, tests; did you mean `tests`?",
         ]
     );
 }
@@ -76,13 +77,24 @@ fn r3_5_templates_are_checked_with_their_own_file_and_line() {
     let error = super::config(&loaded_with(text, &files).unwrap().config).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "3 problems\n  s.md:2:1 a system template has no `previous_envelope`; it has prompt, context_handoff_dir, run_id\n  u.md:1:1 a user template has no `promt`; did you mean `prompt`?; it has prompt, previous_envelope, context_handoff_dir, run_id\n  u.md:3:1 a user template has no `x`; it has prompt, previous_envelope, context_handoff_dir, run_id"
+        "3 problems\n  s.md:2:1 a system template has no `previous_envelope`; it has prompt, context_handoff_dir, run_id\n  u.md:1:1 a user template has no `promt`; it has prompt, previous_envelope, context_handoff_dir, run_id; did you mean `prompt`?\n  u.md:3:1 a user template has no `x`; it has prompt, previous_envelope, context_handoff_dir, run_id"
     );
 }
 
 #[test]
-fn the_built_in_templates_are_in_order() {
+fn the_built_in_templates_are_in_order_with_and_without_a_report_before() {
     assert_eq!(check("agents: [{name: other}]"), Ok(()));
+    let config = loaded_with("agents: [{name: other}]", &[]).unwrap().config;
+    for name in ["other", "planner", "builder", "scout", "tester", "reviewer", "documenter"] {
+        let render = |previous_envelope| {
+            let values =
+                UserValues { prompt: "THE PROMPT", previous_envelope, context_handoff_dir: "handoff", run_id: "r" };
+            render_user(&config.prompts[name].user.text, values).unwrap()
+        };
+        let (first, later) = (render(""), render("2 tests failed"));
+        assert!(first.contains("THE PROMPT") && first.contains("handoff") && !first.contains("left behind"), "{first}");
+        assert!(later.contains("left behind") && later.contains("2 tests failed"), "{later}");
+    }
 }
 
 /// Every key of a table and of the tables inside of it.
