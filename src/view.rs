@@ -11,6 +11,7 @@
 pub mod ending;
 pub mod events;
 pub mod frame;
+pub mod html;
 pub mod human;
 pub mod json;
 pub mod lines;
