@@ -33,3 +33,6 @@ pub mod tables;
 pub mod text;
 pub mod trace;
 pub mod words;
+
+#[cfg(test)]
+mod tests;
