@@ -11,6 +11,7 @@
 pub mod ending;
 pub mod events;
 pub mod frame;
+pub mod html;
 pub mod human;
 pub mod json;
 pub mod lines;
@@ -32,3 +33,6 @@ pub mod tables;
 pub mod text;
 pub mod trace;
 pub mod words;
+
+#[cfg(test)]
+mod tests;

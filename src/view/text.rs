@@ -19,7 +19,7 @@ pub fn line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Makes a text of several lines fit: line feeds and tabs stay, everything else as in [`line`].
+/// Makes a text of several lines fit: line feeds and tabs stay, everything else as in [`line()`].
 pub fn block(text: &str) -> Cow<'_, str> {
     if !text.chars().any(steers) {
         return Cow::Borrowed(text);

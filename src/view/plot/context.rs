@@ -74,9 +74,18 @@ fn axes(plot: &PlotFold, full: u64, x: Scale, y: Scale, scene: &mut Scene) {
     for tick in time_ticks(plot.active_ms, 8) {
         let along = x.at(tick);
         scene.line((along, BOTTOM), (along, BOTTOM + 4.0), "border");
-        let word = if tick == 0 { "0".to_owned() } else { span(tick) };
-        let label = Label::centred_at(&word, along, BOTTOM + 6.0, "soft");
+        let label = Label::centred_at(&tick_word(tick), along, BOTTOM + 8.0, "soft");
         place(&mut scene.labels, [label], 0.0, WIDTH);
+    }
+}
+
+/// A round span without the part of it that is nothing: `2m`, `1h 30m`.
+fn tick_word(ms: u64) -> String {
+    let whole = span(ms);
+    match whole.split_once(' ') {
+        _ if ms == 0 => "0".to_owned(),
+        Some((unit, "00s" | "00m" | "00h")) => unit.to_owned(),
+        Some(_) | None => whole,
     }
 }
 

@@ -9,7 +9,7 @@ pub(super) const HEIGHT: f64 = 13.0;
 /// Width of a column of text; the SVG stretches each label to exactly this, whatever the font.
 const COLUMN: f64 = 6.6;
 /// Free pixels between two labels.
-const GAP: f64 = 2.0;
+const GAP: f64 = 4.0;
 
 /// A label and the box that it fills, in pixels from the top left.
 #[derive(Debug, Clone, PartialEq)]

@@ -81,7 +81,7 @@ fn a_picture_holds_its_lines_ceiling_marks_phases_and_kinds() {
 fn the_fixed_story_keeps_every_label() {
     let (plot, state) = fold(&story::fixed());
     let words: Vec<String> = plot.labels(&state).into_iter().map(|label| label.text).collect();
-    insta::assert_snapshot!(words.join(" | "), @"live context over time | ceiling | rotation | cache break | phase | 0 | 50k | 100k | 150k | 0 | 2m 00s | 4m 00s | 6m 00s | 8m 00s | ceiling 180k | 01_plan | 02_build | 03_test_1 | 04_fix_1 | 05_test_2 | 06_save | planner 38k | builder 42k | tokens by phase | cache read | cache write | input | output | 0 | 2M | 4M | 6M | 222k | 01_plan | 7.3M | 02_build | 846k | 04_fix_1");
+    insta::assert_snapshot!(words.join(" | "), @"live context over time | ceiling | rotation | cache break | phase | 0 | 50k | 100k | 150k | 0 | 2m | 4m | 6m | 8m | ceiling 180k | 01_plan | 02_build | 03_test_1 | 04_fix_1 | 05_test_2 | 06_save | planner 38k | builder 42k | tokens by phase | cache read | cache write | input | output | 0 | 2M | 4M | 6M | 222k | 01_plan | 7.3M | 02_build | 846k | 04_fix_1");
 }
 
 #[test]

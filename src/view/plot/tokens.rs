@@ -77,7 +77,10 @@ fn column(phase: &PhaseRow, left: f64, pitch: f64, y: Scale, scene: &mut Scene) 
     let words = if total == UNKNOWN { "not reported".to_owned() } else { total.clone() };
     scene.hint((left, y.at(u64::MAX)), (pitch, y.at(0) - y.at(u64::MAX)), &format!("{}: {words}", phase.phase));
     let figure = Label::centred_at(&total, middle, y.at(stacked) - HEIGHT - 1.0, "soft");
-    place(&mut scene.labels, [figure], LEFT, RIGHT);
+    // Above a narrower column it would stand on its neighbours.
+    if figure.width <= pitch {
+        place(&mut scene.labels, [figure], LEFT, RIGHT);
+    }
     let name = text::fit(&text::line(phase.phase.as_str()), 16).into_owned();
     let upper = Label::centred_at(&name, middle, y.at(0) + 4.0, "soft");
     let lower = Label::centred_at(&name, middle, y.at(0) + 5.0 + HEIGHT, "soft");
