@@ -18,3 +18,4 @@ pub mod plan;
 pub mod process;
 pub mod prune;
 pub mod session;
+pub mod simulate;
