@@ -124,6 +124,8 @@ pub struct Listener<'a> {
     pub answered: Option<&'a str>,
     /// Rows whose content stands elsewhere in the same prompt.
     pub elsewhere: &'a [String],
+    /// Rows of one list that are shown at most: [`CAP`].
+    pub cap: usize,
 }
 
 /// Whether an agent has a memory that outlives a turn.
@@ -223,7 +225,7 @@ fn hear_list<'a>(
     let every_row_was_new = !fetched.iter().any(|row| is_known(row));
     let mut delivered: Vec<&Row> = fetched.iter().copied().filter(|row| !is_known(row)).collect();
     let mut shown: Vec<&Row> = delivered.iter().copied().filter(|row| !is_heard_anyway(row, listener)).collect();
-    let over = shown.len().saturating_sub(CAP);
+    let over = shown.len().saturating_sub(listener.cap);
     let passed: Vec<&Row> = shown.drain(..over).collect();
     delivered.retain(|row| !passed.iter().any(|passed| std::ptr::eq(*passed, *row)));
 

@@ -29,6 +29,7 @@ pub mod prune;
 pub mod rehearsal;
 pub mod run;
 pub mod session;
+pub mod simulate;
 pub mod state;
 pub mod store;
 pub mod tree;

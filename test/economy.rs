@@ -3,6 +3,8 @@
 
 #[path = "economy/pruning.rs"]
 mod pruning;
+#[path = "economy/simulate.rs"]
+mod simulate;
 #[path = "economy/watermark.rs"]
 mod watermark;
 

@@ -21,7 +21,7 @@ fn rows(count: i64) -> Vec<Row> {
 }
 
 fn listener<'a>(agent: &'a AgentName, session: Option<&'a SessionId>) -> Listener<'a> {
-    Listener { agent, channel: "run", session, memory: Memory::Kept, answered: None, elsewhere: &[] }
+    Listener { agent, channel: "run", session, memory: Memory::Kept, answered: None, elsewhere: &[], cap: CAP }
 }
 
 fn text(rows: &[Row], listener: &Listener<'_>, marks: &Watermarks) -> Option<String> {

@@ -109,6 +109,7 @@ fn r8_2_every_render_case() {
             memory: Memory::Kept,
             answered: case["answered"].as_str(),
             elsewhere: &[],
+            cap: CAP,
         };
         compare(case["id"].as_str().unwrap(), &hear(&rows, &listener, &marks), &case["expect"]);
     }
@@ -140,6 +141,7 @@ impl World {
             memory,
             answered: op["id"].as_str(),
             elsewhere: &[],
+            cap: CAP,
         };
         let heard = hear(&self.channels[&channel], &listener, &self.marks());
         compare(&format!("{case} {}", op["run"]), &heard, &op["expect"]);
