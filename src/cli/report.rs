@@ -60,7 +60,7 @@ impl CliError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Usage { hint, .. } | Self::Machine { hint, .. } => hint.clone(),
-            Self::Config(error) => Some(error.hint().to_owned()),
+            Self::Config(error) => error.hint().map(str::to_owned),
             Self::Output(_) => None,
         }
     }

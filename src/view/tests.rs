@@ -50,6 +50,7 @@ fn event() -> impl Strategy<Value = Event> {
             status: PhaseStatus::Red,
             elapsed_ms,
             outcome: None,
+            tree_sha256: None,
             reason: None
         })),
         figure().prop_map(|elapsed_ms| Event::RunEnd(RunEnd {
