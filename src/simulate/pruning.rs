@@ -226,14 +226,8 @@ impl Session<'_> {
 /// Runs one conversation under a policy.
 pub fn run(turns: &[Turn], policy: Policy, rates: &Rates) -> Outcome {
     let settings = policy.pruning.settings();
-    let mut session = Session {
-        policy,
-        settings: settings.as_ref(),
-        rates: *rates,
-        whole: Vec::new(),
-        kept: Vec::new(),
-        sent: Vec::new(),
-    };
+    let (whole, kept, sent) = (Vec::new(), Vec::new(), Vec::new());
+    let mut session = Session { policy, settings: settings.as_ref(), rates: *rates, whole, kept, sent };
     let mut outcome = Outcome::default();
     let mut pauses = 0_u32;
     let mut since_pause = u32::MAX;

@@ -246,55 +246,83 @@ impl Outcome {
 
 /// Runs a script under a policy.
 pub fn run(script: &Script, policy: Policy, rates: &Rates) -> Outcome {
-    let fresh = script.base + script.brief + script.preamble + script.reread;
-    let write_rate = rates.write(script.lifetime);
-    let mut outcome = Outcome::default();
-    let (mut context, mut pending) = (0_u64, 0_u64);
+    let mut session = Session { script, policy, rates, context: 0, pending: 0, outcome: Outcome::default() };
     for (number, request) in script.requests.iter().enumerate() {
-        let standing = Standing {
-            context,
-            fresh,
+        session.send(number == 0, request);
+    }
+    session.outcome
+}
+
+/// A session under way.
+struct Session<'a> {
+    script: &'a Script,
+    policy: Policy,
+    rates: &'a Rates,
+    /// Its live context.
+    context: u64,
+    /// What it still has to read again.
+    pending: u64,
+    outcome: Outcome,
+}
+
+impl Session<'_> {
+    fn standing(&self, request: &Request) -> Standing {
+        let script = self.script;
+        Standing {
+            context: self.context,
+            fresh: script.base + script.brief + script.preamble + script.reread,
             prefix: script.base,
             expected: request.left,
             cache: if request.cold { CacheState::Cold } else { CacheState::Warm },
-            rates: *rates,
+            rates: *self.rates,
             lifetime: script.lifetime,
+        }
+    }
+
+    fn send(&mut self, is_first: bool, request: &Request) {
+        let script = self.script;
+        let rotates = !is_first && self.policy.rotates(request, &self.standing(request));
+        let is_fresh = is_first || rotates;
+        let added = match (is_first, rotates) {
+            (true, _) => self.start(script.first, script.first_reread),
+            (false, true) => self.start(script.base + script.brief + script.preamble, script.reread),
+            (false, false) => request.growth + self.read_again(),
         };
-        let is_first = number == 0;
-        let rotates = is_first || policy.rotates(request, &standing);
-        let added = if rotates {
-            context = 0;
-            pending = if is_first { script.first_reread } else { script.reread };
-            if is_first { script.first } else { script.base + script.brief + script.preamble }
-        } else {
-            let reread = pending.min(script.reread / REREAD_STEPS);
-            pending -= reread;
-            request.growth + reread
-        };
-        let mut read = match (request.cold, rotates) {
+        let mut read = match (request.cold, is_fresh) {
             (true, _) => 0,
             (false, true) => script.base.min(added),
-            (false, false) => context,
+            (false, false) => self.context,
         };
-        let mut written = context + added - read;
-        let mut after = context + added;
+        let mut written = self.context + added - read;
+        let mut after = self.context + added;
         if script.compact_at > 0 && after > script.compact_at {
             // One summary call reads everything, then the session goes on from what it left.
-            outcome.read += context;
-            outcome.cost += rates.read * real(context);
-            after = script.base + COMPACTED;
-            read = script.base;
-            written = COMPACTED;
+            self.outcome.read += self.context;
+            self.outcome.cost += self.rates.read * real(self.context);
+            (after, read, written) = (script.base + COMPACTED, script.base, COMPACTED);
         }
-        context = after;
-        outcome.cost += real(UNCACHED) + rates.read * real(read) + write_rate * real(written);
-        outcome.read += read;
-        outcome.written += written;
-        outcome.uncached += UNCACHED;
-        outcome.largest = outcome.largest.max(context);
-        outcome.rotations += u32::from(rotates && !is_first);
+        self.context = after;
+        let write_rate = self.rates.write(script.lifetime);
+        self.outcome.cost += real(UNCACHED) + self.rates.read * real(read) + write_rate * real(written);
+        self.outcome.read += read;
+        self.outcome.written += written;
+        self.outcome.uncached += UNCACHED;
+        self.outcome.largest = self.outcome.largest.max(after);
+        self.outcome.rotations += u32::from(rotates);
     }
-    outcome
+
+    /// A fresh session: what its first request adds.
+    fn start(&mut self, size: u64, reread: u64) -> u64 {
+        (self.context, self.pending) = (0, reread);
+        size
+    }
+
+    /// What this request reads again of what the old session knew.
+    fn read_again(&mut self) -> u64 {
+        let tokens = self.pending.min(self.script.reread / REREAD_STEPS);
+        self.pending -= tokens;
+        tokens
+    }
 }
 
 /// The table of seven scenarios, and what the notes say about them.

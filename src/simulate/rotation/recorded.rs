@@ -22,6 +22,18 @@ pub struct Recorded {
     pub usage: Option<Usage>,
 }
 
+impl Recorded {
+    /// What it added to the session of the request before; `None` where that was replaced or compacted.
+    fn growth_since(&self, before: &Self) -> Option<u64> {
+        self.context.checked_sub(before.context).filter(|_| before.session == self.session)
+    }
+
+    fn reading(&self) -> Reading {
+        let cache_read = self.usage.map_or(0, |usage| usage.cache_read);
+        Reading { session: self.session, context: self.context, cache_read }
+    }
+}
+
 impl Script {
     /// The requests of an agent as they were recorded; `None` without any.
     ///
@@ -29,14 +41,7 @@ impl Script {
     /// the median growth stands for it.
     pub fn recorded(requests: &[Recorded], lifetime: CacheLifetime) -> Option<Self> {
         let first = requests.first()?;
-        let readings: Vec<Reading> = requests
-            .iter()
-            .map(|request| Reading {
-                session: request.session,
-                context: request.context,
-                cache_read: request.usage.map_or(0, |usage| usage.cache_read),
-            })
-            .collect();
+        let readings: Vec<Reading> = requests.iter().map(Recorded::reading).collect();
         let estimate = break_even::estimate(&readings)?;
         let median = estimate.growth.unwrap_or(0);
         let mut script = Self {
@@ -51,19 +56,16 @@ impl Script {
             requests: Vec::new(),
         };
         let ttl_ms = i64::try_from(lifetime.duration().as_millis()).unwrap_or(i64::MAX);
+        let mut before: Option<&Recorded> = None;
         for phase in requests.chunk_by(|a, b| a.phase == b.phase) {
             for (done, request) in phase.iter().enumerate() {
-                let before = script.requests.len().checked_sub(1).map(|last| &requests[last]);
-                let grew = |before: &Recorded| {
-                    let same = before.session == request.session;
-                    request.context.checked_sub(before.context).filter(|_| same).unwrap_or(median)
-                };
                 script.requests.push(Request {
                     opens_phase: done == 0,
                     left: u32::try_from(phase.len() - done).unwrap_or(u32::MAX),
                     cold: before.is_none_or(|before| request.at_ms.saturating_sub(before.at_ms) >= ttl_ms),
-                    growth: before.map_or(0, grew),
+                    growth: before.map_or(0, |before| request.growth_since(before).unwrap_or(median)),
                 });
+                before = Some(request);
             }
         }
         Some(script)
