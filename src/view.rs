@@ -18,6 +18,7 @@ pub mod lines;
 pub mod live;
 pub mod markup;
 pub mod numbers;
+pub mod otlp;
 pub mod paint;
 pub mod plot;
 pub mod projection;
