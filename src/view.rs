@@ -29,6 +29,7 @@ pub mod spark;
 pub mod spend;
 #[cfg(test)]
 mod story;
+pub mod subject;
 pub mod table;
 pub mod tables;
 pub mod text;

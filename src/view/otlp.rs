@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
-use super::words;
+use super::{subject, words};
 use crate::event::{
     AgentEnd, AgentStart, Event, PhaseEnd, PhaseStart, PhaseStatus, Record, RunEnd, RunStart, ToolCall,
 };
@@ -246,7 +246,7 @@ fn moment_name(event: &Event) -> String {
 /// What of an event is a figure or a word of fia's own; texts stay here.
 fn figures(event: &Event) -> Vec<Attribute> {
     let mut figures: Vec<Attribute> = Vec::new();
-    figures.extend(words::agent_of(event).map(|agent| attribute("gen_ai.agent.name", agent.as_str())));
+    figures.extend(subject::agent_of(event).map(|agent| attribute("gen_ai.agent.name", agent.as_str())));
     if let Event::SessionRotation(rotation) = event {
         figures.extend(rotation.context_tokens.map(|tokens| attribute("fia.context_tokens", tokens)));
         figures.push(attribute("fia.ceiling", rotation.cap));
