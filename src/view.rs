@@ -18,6 +18,7 @@ pub mod lines;
 pub mod live;
 pub mod markup;
 pub mod numbers;
+pub mod otlp;
 pub mod paint;
 pub mod plot;
 pub mod projection;
@@ -28,6 +29,7 @@ pub mod spark;
 pub mod spend;
 #[cfg(test)]
 mod story;
+pub mod subject;
 pub mod table;
 pub mod tables;
 pub mod text;

@@ -74,7 +74,7 @@ impl Ending<'_> {
         let mut lines = self.failing(outcome);
         if outcome == Outcome::EngineExhausted {
             lines.extend(run.last_engine_error.clone());
-            lines.extend(run.retry_after.map(|at| format!("It can go on at {}.", due(at, now))));
+            lines.extend(run.retry_after.map(|at| format!("An engine can go on at {}.", due(at, now))));
         }
         if outcome.is_judged() && run.recoveries >= RECOVERIES {
             lines.push(format!("This run has used up its {RECOVERIES} resumes and verdicts."));

@@ -7,7 +7,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::numbers::clock;
 use super::paint::{Ink, Paint};
-use super::{text, words};
+use super::{subject, text, words};
 use crate::event::{Event, Record};
 use crate::ids::{PhaseName, Seq};
 
@@ -105,7 +105,7 @@ fn about(event: &Event, agent: &str) -> bool {
     if let Event::PermissionRetry(retry) = event {
         return retry.agents.iter().any(|one| one.as_str() == agent);
     }
-    words::agent_of(event).is_some_and(|one| one.as_str() == agent)
+    subject::agent_of(event).is_some_and(|one| one.as_str() == agent)
 }
 
 /// The last records of a stream, at most so many.

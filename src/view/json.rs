@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::projection::Projection;
-use super::rows::{AgentRow, PhaseRow, RunSummary, SkipRow};
+use super::rows::{AgentRow, ModelRow, PhaseRow, RunSummary, SkipRow};
 use super::tables::{Life, RunState};
 use crate::ids::RunId;
 
@@ -81,5 +81,18 @@ impl<'a> AgentList<'a> {
     /// The agents of a run.
     pub fn of(projection: &'a Projection) -> Self {
         Self { run: &projection.run.run, agents: &projection.agents }
+    }
+}
+
+/// The answer of `fia models --json`.
+#[derive(Debug, Serialize)]
+pub struct ModelList {
+    models: Vec<ModelRow>,
+}
+
+impl ModelList {
+    /// The rows of several runs, added up.
+    pub fn over(runs: impl IntoIterator<Item = ModelRow>) -> Self {
+        Self { models: ModelRow::over(runs) }
     }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::frame::Frame;
 use super::numbers::ms_between;
-use super::rows::{AgentRow, CheckRow, GateRow, PhaseRow, PhaseState, RunSummary, SkipRow, Wait};
+use super::rows::{AgentRow, CheckRow, GateRow, ModelRow, PhaseRow, PhaseState, RunSummary, SkipRow, Wait};
 use super::spend::Spend;
 use crate::event::{
     Approval, CacheBreak, CheckRun, Committed, EngineError, EngineRelay, Event, GateVerdict, Outcome, PhaseEnd,
@@ -38,6 +38,8 @@ pub struct Projection {
     pub skipped: Vec<SkipRow>,
     /// Its agents: those of the plan in roster order.
     pub agents: Vec<AgentRow>,
+    /// Engines and models that had a turn.
+    pub models: Vec<ModelRow>,
 }
 
 impl Projection {
@@ -134,13 +136,17 @@ impl Projection {
 
     /// The row of an agent, made when it is not there; the agent was heard of at `ts`.
     fn agent_mut(&mut self, name: &AgentName, ts: DateTime<Utc>) -> &mut AgentRow {
+        let at = self.agent_at(name, ts);
+        &mut self.agents[at]
+    }
+
+    fn agent_at(&mut self, name: &AgentName, ts: DateTime<Utc>) -> usize {
         let at = self.agents.iter().position(|row| row.agent == *name).unwrap_or_else(|| {
             self.agents.push(AgentRow::new(name.clone()));
             self.agents.len() - 1
         });
-        let row = &mut self.agents[at];
-        row.last_at = Some(ts);
-        row
+        self.agents[at].last_at = Some(ts);
+        at
     }
 
     fn run_started(&mut self, ts: DateTime<Utc>, start: &RunStart) {
@@ -312,7 +318,8 @@ impl Projection {
     }
 
     fn engine_died(&mut self, error: &EngineError) {
-        self.run.retry_after = error.retry_after;
+        // Any engine that is back lets the run go on: the earliest counts.
+        self.run.retry_after = [self.run.retry_after, error.retry_after].into_iter().flatten().min();
         self.run.last_engine_error = Some(short(&format!("{}: {}", error.engine, error.message)));
     }
 

@@ -61,7 +61,7 @@ pub struct RunSummary {
     pub waiting: Option<Wait>,
     /// Whether an approval was asked for and not answered.
     pub approval_open: bool,
-    /// When the engine that ran into a limit last can go on.
+    /// The earliest time at which an engine that died in this stretch can go on, as far as any said so.
     pub retry_after: Option<DateTime<Utc>>,
     /// What the last engine that died said.
     pub last_engine_error: Option<String>,
@@ -298,6 +298,49 @@ impl AgentRow {
             open: None,
             trace: Trace::small(),
         }
+    }
+}
+
+/// An engine with a model in one row, of a run or over several.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelRow {
+    /// The engine.
+    pub engine: EngineName,
+    /// The model as configured; empty left it to the CLI.
+    pub model: String,
+    /// Runs in which it had a turn.
+    pub runs: u32,
+    /// Tokens, dollars and requests.
+    pub spend: Spend,
+    /// Its window in tokens, as last reported; null is unknown.
+    pub window: Option<u64>,
+    /// The largest live context; null is unknown.
+    pub context_max: Option<u64>,
+}
+
+impl ModelRow {
+    /// The row of an engine and model in `rows`, made when it is not there.
+    pub fn find<'a>(rows: &'a mut Vec<Self>, engine: EngineName, model: &str) -> &'a mut Self {
+        let at = rows.iter().position(|row| row.engine == engine && row.model == model).unwrap_or_else(|| {
+            let (model, spend) = (model.to_owned(), Spend::default());
+            rows.push(Self { engine, model, runs: 0, spend, window: None, context_max: None });
+            rows.len() - 1
+        });
+        &mut rows[at]
+    }
+
+    /// Adds up the rows of several runs, the dearest in tokens first.
+    pub fn over(runs: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let mut rows: Vec<Self> = Vec::new();
+        for row in runs {
+            let sum = Self::find(&mut rows, row.engine, &row.model);
+            sum.runs += row.runs;
+            sum.spend.add(&row.spend);
+            sum.window = row.window.or(sum.window);
+            sum.context_max = sum.context_max.max(row.context_max);
+        }
+        rows.sort_by_key(|row| std::cmp::Reverse(row.spend.tokens_known.total()));
+        rows
     }
 }
 

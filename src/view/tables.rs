@@ -1,4 +1,4 @@
-//! `runs`, `show`, `phases` and `agents` for people; `json` has the same for programs.
+//! `runs`, `show`, `phases`, `agents` and `models` for people; `json` has the same for programs.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use super::lines::Lines;
 use super::numbers::{self, UNKNOWN, ago, bar, count, or_unknown, percent, span};
 use super::paint::{Ink, Paint};
 use super::projection::Projection;
-use super::rows::{AgentRow, PhaseRow, PhaseState, RunSummary};
+use super::rows::{AgentRow, ModelRow, PhaseRow, PhaseState, RunSummary};
 use super::spark::sparkline;
 use super::table::{Align, Cell, Table};
 use super::{text, words};
@@ -193,6 +193,37 @@ pub fn agents(projection: &Projection, now: DateTime<Utc>) -> Table {
             or_unknown(started.then_some(row.rotations), |rotations| rotations.to_string()).into(),
             or_unknown(row.spend.cache_hit_ratio(), percent).into(),
             row.last_at.map_or_else(|| "not started".to_owned(), |at| ago(at, now)).into(),
+        ]);
+    }
+    table
+}
+
+/// Lists engines and models.
+pub fn models(rows: &[ModelRow]) -> Table {
+    let mut table = Table::new([
+        ("ENGINE", Align::Left),
+        ("MODEL", Align::Left),
+        ("RUNS", Align::Right),
+        ("TURNS", Align::Right),
+        ("REQ", Align::Right),
+        ("TOKENS", Align::Right),
+        ("CACHE", Align::Right),
+        ("COST", Align::Right),
+        ("LARGEST", Align::Right),
+        ("WINDOW", Align::Right),
+    ]);
+    for row in rows {
+        table.row([
+            row.engine.as_str().into(),
+            if row.model.is_empty() { UNKNOWN.into() } else { row.model.as_str().into() },
+            row.runs.to_string().into(),
+            count(row.spend.turns).into(),
+            count(row.spend.requests).into(),
+            row.spend.tokens_text(Usage::total).into(),
+            or_unknown(row.spend.cache_hit_ratio(), percent).into(),
+            row.spend.cost_text().into(),
+            or_unknown(row.context_max, count).into(),
+            or_unknown(row.window, count).into(),
         ]);
     }
     table

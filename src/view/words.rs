@@ -1,16 +1,21 @@
 //! Events in words: one line each, for the plain log, `events` and the pages.
 
+mod engine;
+mod tree;
+
 use chrono::{DateTime, Utc};
 
-use super::numbers::{self, bytes, count, dollars, or_unknown, percent, span};
+pub use engine::{agent_start, engine_model, engine_relay, short_session};
+pub use tree::short_commit;
+
+use super::numbers::{self, bytes, count, dollars, or_unknown, span};
 use crate::event::{
-    AgentEnd, AgentStart, Approval, BudgetWarning, CheckRun, Committed, ContextPruned, ContextRead, Delivery,
-    EngineError, EngineFallback, EngineRelay, EngineRetry, Event, EvictionReason, ExternalChange, GateVerdict,
-    LeaseKind, PathChange, PermissionRetry, PhaseEnd, PhaseStatus, RetirementReason, RotationReason, RunEnd, RunStart,
-    SessionRotation, SessionSeen, TreeChanged, Verdict, Waiting,
+    Approval, BreakCause, BudgetWarning, CheckRun, ContextPruned, ContextRead, Delivery, Event, EvictionReason,
+    GateVerdict, PhaseEnd, PhaseStatus, RetirementReason, RotationReason, RunEnd, RunStart, SessionRotation, Verdict,
+    Waiting,
 };
-use crate::event::{BreakCause, TurnStatus};
-use crate::ids::{AgentName, EngineName};
+use engine::{agent_end, engine_error, engine_fallback, engine_retry, session};
+use tree::{committed_text, external_change, permission_retry, tree_changed};
 
 /// Says what an event is about, in words; raw text of agents is in it, so that the caller makes it safe.
 ///
@@ -95,13 +100,6 @@ pub fn describe(event: &Event, at: DateTime<Utc>) -> String {
     }
 }
 
-/// An engine and its model, as tables name them.
-pub fn engine_model(engine: EngineName, model: &str) -> String {
-    // A model's provider says little beside its engine and takes half the column.
-    let model = model.rsplit('/').next().unwrap_or(model);
-    if model.is_empty() { engine.to_string() } else { format!("{engine} {model}") }
-}
-
 fn run_start(start: &RunStart) -> String {
     if start.resumed { "resumed".to_owned() } else { format!("“{}”", start.prompt) }
 }
@@ -136,47 +134,6 @@ fn phase_status(status: PhaseStatus) -> &'static str {
     }
 }
 
-/// What a turn starts with: engine, model and session.
-pub fn agent_start(start: &AgentStart) -> String {
-    let session = match (&start.session_id, start.lease) {
-        (None, _) => "new session".to_owned(),
-        (Some(session), LeaseKind::Warm) => format!("warm session {}", short_session(session.as_str())),
-        (Some(session), LeaseKind::Cold | LeaseKind::Restored) => {
-            format!("session {}", short_session(session.as_str()))
-        }
-    };
-    format!("{} on {}, {session}", start.agent, engine_model(start.engine, &start.model))
-}
-
-/// The part of a session's id that tells it apart: up to its first dash when that is long, 12 characters at most.
-pub fn short_session(id: &str) -> &str {
-    let head = id.split_once('-').map_or(id, |(head, _)| if head.len() < 8 { id } else { head });
-    head.char_indices().nth(12).map_or(head, |(cut, _)| &head[..cut])
-}
-
-fn agent_end(end: &AgentEnd) -> String {
-    let status = match end.ended {
-        TurnStatus::Completed => "completed",
-        TurnStatus::Cut => "cut",
-        TurnStatus::Failed => "failed",
-        TurnStatus::Stopped => "stopped",
-    };
-    format!(
-        "{} {status}: {}, {} tokens, context {}, cache {}, {}",
-        end.agent,
-        numbers::plural(u64::from(end.requests), "request"),
-        or_unknown(end.usage, |usage| count(usage.total())),
-        or_unknown(end.context_tokens, count),
-        or_unknown(end.cache_hit_ratio, percent),
-        or_unknown(end.cost_usd, dollars)
-    )
-}
-
-fn session(seen: &SessionSeen) -> String {
-    let new = if seen.new { "new " } else { "" };
-    format!("{} {new}session {} on {}", seen.agent, seen.session_id, engine_model(seen.engine, &seen.model))
-}
-
 fn context(read: &ContextRead) -> String {
     let window = read.window.map(|window| format!(" of {}", count(window))).unwrap_or_default();
     format!("{} context {}{window}", read.agent, or_unknown(read.context_tokens, count))
@@ -202,34 +159,6 @@ pub fn check_run(check: &CheckRun) -> String {
 
 fn gate_fail(gate: &GateVerdict) -> String {
     format!("gate {} failed (look {}): {}", gate.gate, gate.attempt, gate.violations.join("; "))
-}
-
-fn engine_error(error: &EngineError, at: DateTime<Utc>) -> String {
-    let back = error.retry_after.map(|time| format!("; back {}", numbers::due(time, at))).unwrap_or_default();
-    let model = engine_model(error.engine, &error.model);
-    let again = if error.count > 1 { format!(" (no. {})", error.count) } else { String::new() };
-    format!("{} on {model}: {}{again}{back}: {}", error.agent, error.kind.as_str(), error.message)
-}
-
-fn engine_retry(retry: &EngineRetry) -> String {
-    let model = engine_model(retry.engine, &retry.model);
-    format!("{} tries {model} again after {} ({})", retry.agent, span(retry.delay_ms), retry.kind.as_str())
-}
-
-/// From which engine to which, and why.
-pub fn engine_relay(relay: &EngineRelay) -> String {
-    let from = engine_model(relay.from, &relay.from_model);
-    let to = engine_model(relay.to, &relay.to_model);
-    format!("{} handed from {from} to {to} ({})", relay.agent, relay.kind.as_str())
-}
-
-fn engine_fallback(fallback: &EngineFallback) -> String {
-    let model = engine_model(fallback.engine, &fallback.model);
-    match (&fallback.reason, fallback.ready) {
-        (_, true) => format!("fallback {model} of {} is ready", fallback.agent),
-        (Some(reason), false) => format!("fallback {model} of {} is not ready: {reason}", fallback.agent),
-        (None, false) => format!("fallback {model} of {} is not ready", fallback.agent),
-    }
 }
 
 /// The cause of a cache break, in words.
@@ -320,61 +249,6 @@ fn eviction_reason(reason: EvictionReason) -> &'static str {
     }
 }
 
-fn tree_changed(changed: &TreeChanged) -> String {
-    let (mut added, mut modified, mut deleted) = (0, 0, 0);
-    for change in &changed.changes {
-        match (&change.before, &change.after) {
-            (None, _) => added += 1,
-            (Some(_), None) => deleted += 1,
-            (Some(_), Some(_)) => modified += 1,
-        }
-    }
-    let total = numbers::plural(changed.changes.len() as u64, "path");
-    format!("{total} changed: {added} added, {modified} modified, {deleted} deleted{}", paths(&changed.changes))
-}
-
-/// The first three paths, and how many more there are.
-fn paths(changes: &[PathChange]) -> String {
-    if changes.is_empty() {
-        return String::new();
-    }
-    let shown: Vec<String> = changes.iter().take(3).map(|change| change.path.to_string()).collect();
-    let more = changes.len().saturating_sub(3);
-    let more = if more > 0 { format!(" (+{more} more)") } else { String::new() };
-    format!(": {}{more}", shown.join(" "))
-}
-
-fn permission_retry(retry: &PermissionRetry) -> String {
-    let then = if retry.again { "the phase is tried again" } else { "the phase is blocked" };
-    format!(
-        "{} wrote where it may not{}; undone, {then}; fia undo --rescue {} brings it back",
-        join(&retry.agents),
-        paths(&retry.undone),
-        retry.rescue
-    )
-}
-
-fn external_change(change: &ExternalChange) -> String {
-    let rescue = change.rescue.map(|rescue| format!("; fia undo --rescue {rescue} brings it back")).unwrap_or_default();
-    format!("put back: {}{}{rescue}", change.what.join(", "), paths(&change.undone))
-}
-
-fn committed_text(committed: &Committed) -> String {
-    let Some(commit) = &committed.commit else { return "nothing to commit".to_owned() };
-    let branch = committed.branch.as_ref().map(|branch| format!(" on {branch}")).unwrap_or_default();
-    let mixed = match committed.mixed.len() {
-        0 => String::new(),
-        left => format!("; {left} left out that you had changed before"),
-    };
-    let paths = numbers::plural(committed.paths.len() as u64, "file");
-    format!("committed {paths} as {}{branch}: {}{mixed}", short_commit(commit), committed.subject)
-}
-
-/// The first seven characters of a commit's id.
-pub fn short_commit(commit: &str) -> &str {
-    commit.char_indices().nth(7).map_or(commit, |(cut, _)| &commit[..cut])
-}
-
 fn budget_warning(warning: &BudgetWarning) -> String {
     let figure = |value: f64| match warning.limit.as_str() {
         limit if limit.ends_with("_usd") => dollars(value),
@@ -403,51 +277,4 @@ fn context_pruned(pruned: &ContextPruned) -> String {
 
 fn join<T: AsRef<str>>(names: &[T]) -> String {
     names.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ")
-}
-
-/// The agent that an event is about, if it is about one.
-pub fn agent_of(event: &Event) -> Option<&AgentName> {
-    match event {
-        Event::PhaseStart(it) => it.agent.as_ref(),
-        Event::AgentStart(it) => Some(&it.agent),
-        Event::AgentEnd(it) => Some(&it.agent),
-        Event::Session(it) => Some(&it.agent),
-        Event::Context(it) => Some(&it.agent),
-        Event::ToolCall(it) => Some(&it.agent),
-        Event::EngineError(it) => Some(&it.agent),
-        Event::EngineRetry(it) => Some(&it.agent),
-        Event::EngineRelay(it) => Some(&it.agent),
-        Event::EngineFallback(it) => Some(&it.agent),
-        Event::EngineContinuation(it) => Some(&it.agent),
-        Event::CacheBreak(it) => Some(&it.agent),
-        Event::Waiting(it) => it.agent.as_ref(),
-        Event::Message(it) => Some(&it.agent),
-        Event::SessionRotation(it) => Some(&it.agent),
-        Event::SessionRetired(it) => Some(&it.agent),
-        Event::RotationStoodDown(it) => Some(&it.agent),
-        Event::UsageUnknown(it) => Some(&it.agent),
-        Event::Compacted(it) => Some(&it.agent),
-        Event::BoundedContinuation(it) => Some(&it.agent),
-        Event::PrefixChanged(it) => Some(&it.agent),
-        Event::ContextPruned(it) => Some(&it.agent),
-        Event::SessionEvicted(it) => Some(&it.agent),
-        Event::RunStart(_)
-        | Event::RunEnd(_)
-        | Event::PhaseEnd(_)
-        | Event::Envelope(_)
-        | Event::Check(_)
-        | Event::GatePass(_)
-        | Event::GateFail(_)
-        | Event::Approval(_)
-        | Event::Verdict(_)
-        | Event::Error(_)
-        | Event::PhaseReused(_)
-        | Event::StepSkipped(_)
-        | Event::TreeChanged(_)
-        | Event::PermissionRetry(_)
-        | Event::ExternalChange(_)
-        | Event::Committed(_)
-        | Event::BudgetWarning(_)
-        | Event::ApiKeyBilling(_) => None,
-    }
 }

@@ -85,7 +85,7 @@ fn r2_4_an_exhausted_engine_says_when_it_can_go_on() {
     assert_snapshot!(ending(&story), @"
         ✗ engine exhausted: no engine is left for 04_fix_1            20261130-142210-k3fa
           pi: usage limit reached
-          It can go on at 16:41 UTC (in 2h 11m).
+          An engine can go on at 16:41 UTC (in 2h 11m).
           Work is kept in the tree, nothing was committed.
           tokens ≥7.8M (96% cache reads)   cost ≥$0.94   1 rotation saved about 2.1M tokens
           next:  fia resume k3fa

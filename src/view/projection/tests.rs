@@ -168,3 +168,16 @@ fn the_state_grows_with_phases_not_with_records() {
     };
     assert!(long(20_000) < long(1_000) + 1_000);
 }
+
+#[test]
+fn engines_and_models_add_up_over_runs() {
+    let rows = [project(&story::fixed()), project(&story::capped())].into_iter().flat_map(|run| run.models);
+    let sums: Vec<_> = ModelRow::over(rows)
+        .into_iter()
+        .map(|row| (row.model, row.runs, row.spend.requests, row.spend.cost_text(), row.window, row.context_max))
+        .collect();
+    let row = |model: &str, requests, cost: &str, largest| {
+        (model.to_owned(), 2, requests, cost.to_owned(), Some(200_000), Some(largest))
+    };
+    assert_eq!(sums, [row("gpt-5.6", 183, "$1.94", 187_000), row("sonnet", 16, "$0.12", 38_000)]);
+}

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use super::Projection;
 use crate::event::{AgentEnd, AgentStart, ContextRead, Record, SessionRotation, Usage};
 use crate::ids::AgentName;
-use crate::view::rows::{OpenTurn, PhaseState, RotationRow};
+use crate::view::rows::{ModelRow, OpenTurn, PhaseState, RotationRow};
 
 impl Projection {
     /// Closes what an ended or killed stretch left open.
@@ -22,6 +22,10 @@ impl Projection {
         let Some(open) = self.agents[agent].open.take() else { return };
         self.agents[agent].spend.add_lost_turn(open.requests, open.tokens);
         self.run.spend.add_lost_turn(open.requests, open.tokens);
+        let lost = &self.agents[agent];
+        if let (Some(engine), Some(model)) = (lost.engine, lost.model.as_deref()) {
+            ModelRow::find(&mut self.models, engine, model).spend.add_lost_turn(open.requests, open.tokens);
+        }
         if let Some(row) = self.phase_mut(open.phase.as_ref()) {
             row.spend.add_lost_turn(open.requests, open.tokens);
         }
@@ -29,27 +33,24 @@ impl Projection {
 
     pub(super) fn turn_started(&mut self, record: &Record, start: &AgentStart) {
         self.run.waiting = None;
-        let agent = self.agent_mut(&start.agent, record.ts);
+        let at = self.agent_at(&start.agent, record.ts);
+        self.lose_turn(at);
+        let agent = &mut self.agents[at];
+        if (agent.engine, agent.model.as_deref()) != (Some(start.engine), Some(start.model.as_str())) {
+            agent.window = None;
+        }
         agent.engine = Some(start.engine);
         agent.model = Some(start.model.clone());
-        if start.session_id.is_none() && agent.session_id.take().is_some() {
-            agent.trace.border();
-        }
-        let before = match &start.session_id {
-            Some(session) => {
-                agent.session_id = Some(session.clone());
-                agent.context_tokens
-            }
-            None => Some(0),
-        };
+        agent.open = Some(OpenTurn { phase: record.phase.clone(), requests: 0, tokens: Usage::default() });
         if start.session_id.is_none() {
+            if agent.session_id.is_some() {
+                agent.trace.border();
+            }
             agent.context_tokens = None;
         }
-        if let Some(at) = self.agents.iter().position(|row| row.agent == start.agent) {
-            self.lose_turn(at);
-            self.agents[at].open =
-                Some(OpenTurn { phase: record.phase.clone(), requests: 0, tokens: Usage::default() });
-        }
+        agent.session_id.clone_from(&start.session_id);
+        let before = if start.session_id.is_some() { agent.context_tokens } else { Some(0) };
+        ModelRow::find(&mut self.models, start.engine, &start.model).runs = 1;
         if let Some(row) = self.phase_mut(record.phase.as_ref()) {
             if row.legs == 0 {
                 row.context_before = before;
@@ -67,6 +68,11 @@ impl Projection {
         let seen = agent.open.take().map(|open| open.tokens).unwrap_or_default();
         agent.spend.add_turn(end, seen);
         agent.context_tokens = end.context_tokens.or(agent.context_tokens);
+        let (window, largest) = (agent.window, agent.context_tokens);
+        let model = ModelRow::find(&mut self.models, end.engine, &end.model);
+        model.spend.add_turn(end, seen);
+        model.window = window.or(model.window);
+        model.context_max = model.context_max.max(largest);
         self.run.spend.add_turn(end, seen);
         if let Some(row) = self.phase_mut(record.phase.as_ref()) {
             row.spend.add_turn(end, seen);

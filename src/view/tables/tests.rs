@@ -91,6 +91,15 @@ fn runs_are_listed_with_their_state() {
 }
 
 #[test]
+fn models_are_listed_with_what_they_did() {
+    assert_snapshot!(text_of(&models(&fold(&story::fixed()).0.models), None), @"
+        ENGINE  MODEL    RUNS  TURNS  REQ  TOKENS  CACHE   COST  LARGEST  WINDOW
+        claude  sonnet      1      1    8    222k    83%  $0.06      38k    200k
+        pi      gpt-5.6     1      2  101    8.2M    97%  $0.97     187k    200k
+        ");
+}
+
+#[test]
 fn show_tells_the_story_of_the_context_in_one_line() {
     assert_snapshot!(shown(&story::fixed(), Life::Gone), @"
         fia 20261130-142210-k3fa  plan_build_test  “add a /health endpoint”
@@ -155,7 +164,7 @@ fn json_keeps_the_names_that_scripts_read() {
     let keys = |value: serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
     let json = |value: &dyn erased::Json| value.json();
     let shown = json(&crate::view::json::Shown::of(&state, Life::Alive));
-    assert_snapshot!(keys(shown.clone()), @"state run workflow prompt fia_version outcome reason started_at stretch_at updated_at elapsed_ms elapsed_before_ms stretches spend rotations relays cache_breaks branch worktree commits commit commit_branch committed_paths waiting approval_open retry_after last_engine_error last_budget_warning recoveries verdicts events phases skipped agents");
+    assert_snapshot!(keys(shown.clone()), @"state run workflow prompt fia_version outcome reason started_at stretch_at updated_at elapsed_ms elapsed_before_ms stretches spend rotations relays cache_breaks branch worktree commits commit commit_branch committed_paths waiting approval_open retry_after last_engine_error last_budget_warning recoveries verdicts events phases skipped agents models");
     assert_snapshot!(keys(shown["phases"][3].clone()), @"phase step kind description agent engine model level lease status reason attempt legs reused started_at elapsed_ms spend context_before context_after context_max rotation rotations relays cache_breaks checks gates last_tool");
     assert_snapshot!(keys(shown["agents"][1].clone()), @"agent engine model session_id context_tokens window context_max ceiling unmetered rotations relays cache_breaks spend last_at open trace");
     let runs = json(&crate::view::json::RunList::of([(&state.run, Life::Gone)]));
