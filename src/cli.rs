@@ -14,6 +14,7 @@ mod run;
 mod screen;
 mod signals;
 mod workflows;
+mod worktree;
 
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;

@@ -5,17 +5,20 @@
 
 mod agent;
 mod approve;
+mod block;
 mod check;
 mod commit;
 mod guard;
 mod ledger;
+mod own;
 mod phase;
 mod prompt;
 mod relay;
+mod site;
 mod start;
 mod turn;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -28,9 +31,10 @@ use crate::ids::{PhaseName, RunId};
 use crate::plan::when::WhenError;
 use crate::plan::{Plan, Stop};
 use crate::state::{Impossible, RunState, next::next};
-use crate::store::StoreError;
+use crate::store::{Lock, StoreError};
 use crate::tree::TreeError;
 
+pub use site::{home, start_apart};
 pub use start::{Beginning, Begun, Place, StartError, fold, plan_of, resume, start};
 
 /// Somebody who is told every record as it is written.
@@ -115,6 +119,11 @@ pub struct Run {
     bells: Bells,
     ledger: RefCell<ledger::Ledger>,
     guard: guard::Guard,
+    /// Held as long as the run lives.
+    lock: RefCell<Lock>,
+    /// Whether an answer of a person was there before the leg.
+    answered: Cell<bool>,
+    heard: block::Heard,
     digests: RefCell<prompt::Digests>,
     /// The clock, so that tests can set it.
     now: fn() -> DateTime<Utc>,
@@ -177,6 +186,7 @@ impl Run {
 
     /// Writes a fact down, folds it and shows it.
     fn record(&self, phase: Option<&PhaseName>, event: Event) -> Result<(), RunError> {
+        self.heard.take(phase, &event);
         self.ledger.borrow_mut().record((self.now)(), phase, event)
     }
 

@@ -154,6 +154,10 @@ impl From<StartError> for CliError {
             StartError::Store(error) => error.into(),
             StartError::Tree(error) => error.into(),
             StartError::Run(error) => error.into(),
+            StartError::WorktreeGone { ref run, ref path } => {
+                let hint = format!("`git worktree add {} fia/{run}` brings back what was committed", path.display());
+                Self::usage(error.to_string(), hint)
+            }
             StartError::Log { .. } | StartError::NoPlan { .. } | StartError::Identity(_) | StartError::Random => {
                 Self::Machine { message: error.to_string(), hint: None, source: error.source().map(boxed) }
             }

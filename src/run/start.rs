@@ -1,14 +1,16 @@
 //! The beginning of a stretch: lock, directory, log, and the first record.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
+use super::block::Heard;
 use super::guard::Guard;
 use super::ledger::Ledger;
+use super::site::{self, Site};
 use super::{Bells, Run, RunError, Watch};
 use crate::envelope::{Schema, built_in};
 use crate::event::{Event, FORMAT, RunStart};
@@ -16,7 +18,7 @@ use crate::host::{self, Mark};
 use crate::ids::RunId;
 use crate::plan::{Action, Plan, PlannedStep, Stop};
 use crate::state::{Impossible, RunState};
-use crate::store::{DataDir, Entry, Holder, Journal, Lock, LockError, LogReader, RunDir, StoreError, Tail};
+use crate::store::{DataDir, Entry, Holder, Journal, Lock, LockError, LogReader, RunDir, StoreError, Tail, create_dir};
 use crate::tree::{Repository, Tree, TreeError, TreeOptions};
 use crate::view::projection::Projection;
 
@@ -27,6 +29,8 @@ pub struct Place {
     pub run: RunId,
     /// Top of the work tree.
     pub top: PathBuf,
+    /// The data directory of the repository.
+    pub data: DataDir,
     /// Its directory.
     pub dir: RunDir,
     /// The directory in which agents exchange files, as they can open it.
@@ -34,9 +38,9 @@ pub struct Place {
 }
 
 impl Place {
-    fn new(run: RunId, top: PathBuf, dir: RunDir) -> Self {
+    fn new(run: RunId, top: PathBuf, data: DataDir, dir: RunDir) -> Self {
         let handoff = shown(&top, &dir.context_handoff());
-        Self { run, top, dir, handoff }
+        Self { run, top, data, dir, handoff }
     }
 
     /// A file of the run directory as an agent in the work tree can open it.
@@ -71,6 +75,14 @@ pub enum StartError {
         #[source]
         source: Impossible,
     },
+    /// The work tree of the run to resume is gone.
+    #[error("the work tree of run `{run}` is gone: `{path}`")]
+    WorktreeGone {
+        /// The run.
+        run: RunId,
+        /// Where it was; git's name for it if that is not known.
+        path: PathBuf,
+    },
     /// The log of the run to resume has lost its plan.
     #[error("the log of run `{run}` holds no plan that can be read")]
     NoPlan {
@@ -102,11 +114,10 @@ pub struct Beginning {
     pub now: fn() -> DateTime<Utc>,
 }
 
-/// A live run and the lock that it holds.
+/// A live run.
 pub struct Begun {
     /// The run.
     pub run: Run,
-    _lock: Lock,
 }
 
 /// Begins a new run.
@@ -136,7 +147,8 @@ pub fn start(beginning: Beginning, plan: Plan, stop: Stop, wanted: Option<RunId>
 /// # Errors
 ///
 /// When the work tree is in use, the log cannot be followed, or anything cannot be read or written.
-pub fn resume(beginning: Beginning, run: &RunId, stop: Stop) -> Result<Begun, StartError> {
+pub fn resume(mut beginning: Beginning, run: &RunId, stop: Stop) -> Result<Begun, StartError> {
+    beginning.repository = site::home(&beginning.repository, &beginning.data, run)?;
     let lock = take_lock(&beginning, run)?;
     let dir = beginning.data.run(run);
     let told = replay(&dir)?;
@@ -184,7 +196,7 @@ fn replay(dir: &RunDir) -> Result<Told, StartError> {
     Ok(Told { state, projection, journal })
 }
 
-fn new_id(now: DateTime<Utc>) -> Result<RunId, StartError> {
+pub(super) fn new_id(now: DateTime<Utc>) -> Result<RunId, StartError> {
     let mut random = [0_u8; 4];
     getrandom::fill(&mut random).map_err(|_| StartError::Random)?;
     Ok(RunId::at(now, u32::from_le_bytes(random)))
@@ -193,12 +205,9 @@ fn new_id(now: DateTime<Utc>) -> Result<RunId, StartError> {
 fn take_lock(beginning: &Beginning, run: &RunId) -> Result<Lock, StartError> {
     let mark = Mark::own().map_err(StartError::Identity)?;
     let holder = Holder { run: run.clone(), mark, since: (beginning.now)() };
-    let path = if beginning.repository.top == beginning.data.worktree(run) {
-        beginning.data.worktree_lock(run)
-    } else {
-        beginning.data.lock()
-    };
-    Ok(Lock::take(&path, &holder)?)
+    let path = Site::of(&beginning.repository, &beginning.data, run).lock;
+    create_dir(path.parent().unwrap_or(beginning.data.path()))?;
+    Ok(Lock::take_anchored(&path, &beginning.repository.git_dir, &holder)?)
 }
 
 fn begin(
@@ -212,8 +221,7 @@ fn begin(
     let Beginning { repository, data, bells, watchers, now } = beginning;
     let Told { state, projection, journal } = told;
     let run = dir.run().clone();
-    let own_tree = repository.top == data.worktree(&run);
-    let cache = if own_tree { data.worktree_stat_cache(&run) } else { data.stat_cache() };
+    let site = Site::of(&repository, &data, &run);
     let head = repository.head()?;
     let tree = Tree::open(
         repository.clone(),
@@ -221,7 +229,7 @@ fn begin(
             run: &run,
             data_dir: data.path(),
             store: &dir.objects(),
-            stat_cache: &cache,
+            stat_cache: &site.stat_cache,
             protected: &plan.protected_files,
             judge_files: &plan.judge_files,
         },
@@ -239,11 +247,12 @@ fn begin(
         resumed: !first,
         base: head.commit().map(str::to_owned),
         branch: head.branch().map(|branch| branch.trim_start_matches("refs/heads/").to_owned()),
-        worktree: own_tree,
+        worktree: site.own,
+        linked: repository.linked_name().map(str::to_owned),
         host: host::host_name(),
     };
     let schemas = schemas(&plan).map_err(RunError::from)?;
-    let place = Place::new(run.clone(), repository.top.clone(), dir.clone());
+    let place = Place::new(run.clone(), repository.top.clone(), data, dir.clone());
     let run = Run {
         plan,
         stop,
@@ -252,13 +261,16 @@ fn begin(
         bells,
         ledger: RefCell::new(Ledger::new(run, dir, journal, state, projection, watchers)),
         guard: Guard::new(tree),
+        lock: RefCell::new(lock),
+        answered: Cell::new(false),
+        heard: Heard::default(),
         digests: RefCell::default(),
         now,
         started: tokio::time::Instant::now(),
     };
     run.record(None, Event::RunStart(begun))?;
     run.sync()?;
-    Ok(Begun { run, _lock: lock })
+    Ok(Begun { run })
 }
 
 /// The schemas of all envelope types that the plan asks for.

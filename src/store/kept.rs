@@ -19,9 +19,9 @@ impl Kept {
         self.files.insert(path, content);
     }
 
-    /// Forgets a file that will not be used again.
-    pub fn forget(&mut self, path: &Path) {
-        self.files.remove(path);
+    /// Forgets files that will not be used again.
+    pub fn forget(&mut self, is_over: impl Fn(&Path) -> bool) {
+        self.files.retain(|path, _| !is_over(path));
     }
 
     /// Puts back what differs, and says which files did.
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(kept.put_back().unwrap(), changed);
         assert!(paths.iter().all(|path| fs::read(path).unwrap() == b"as written"));
         assert!(!fs::symlink_metadata(link).unwrap().is_symlink());
-        kept.forget(edited);
+        kept.forget(|path| path == edited);
         fs::write(edited, "otherwise").unwrap();
         assert_eq!(kept.put_back().unwrap(), [] as [&Path; 0]);
     }

@@ -120,6 +120,11 @@ impl Lock {
         Ok(lock)
     }
 
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     fn write(&mut self) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.rewind()?;
