@@ -56,13 +56,13 @@ fn r11_3_the_whole_data_directory_may_go_and_nothing_of_the_user_is_lost() {
 #[test]
 fn r11_3_files_that_fia_uses_again_are_put_back() {
     let harm = "echo evil > .fia/runs/r/agents/builder/system.md; echo {} > .fia/runs/r/run.json; \
-                rm .fia/runs/r/agent_map.json; echo free > .fia/runs/r/context_handoff/note";
+                echo free > .fia/runs/r/context_handoff/note";
     let steps = json!([{"name": "build", "agent": "builder", "output": "build"},
                        {"name": "review", "agent": "reviewer", "output": "review"}]);
     let lab = Lab::new(steps, json!({"review": [shell(&[harm])], "review@2": [{}]}));
     let finished = lab.run();
     assert_eq!((finished.end(), lab.outcome()), ("exit 0".to_owned(), "goal_met".to_owned()), "{finished}");
-    let names = ["agent_map.json", "agents/builder/system.md", "run.json"];
+    let names = ["agents/builder/system.md", "run.json"];
     let names = names.map(|name| format!(".fia/runs/r/{name}")).to_vec();
     assert_eq!(lab.undone(), [(names, true)]);
     assert_eq!(lab.env.read(".fia/runs/r/context_handoff/note"), "free\n");
@@ -78,7 +78,7 @@ fn r11_3_an_agent_that_removes_the_lock_lets_no_second_fia_in() {
     assert_eq!(lab.env.read("src/status"), "2\n", "{}", lab.env.read("src/said"));
     assert!(lab.env.read("src/said").contains("this work tree is in use"), "{}", lab.env.read("src/said"));
     assert_eq!(lab.undone(), [(vec![".fia/lock".to_owned()], true)]);
-    assert_eq!(lab.fia(&["runs", "--json"]).lines().len(), 1);
+    assert_eq!(std::fs::read_dir(lab.env.work().join(".fia/runs")).unwrap().count(), 1);
 }
 
 #[test]
