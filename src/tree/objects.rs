@@ -21,8 +21,8 @@ use super::{ObjectFormat, Repository, TreeError};
 /// Files up to this many bytes are read into memory; larger ones are read in pieces, twice.
 const WHOLE_FILE_BYTES: u64 = 8 << 20;
 
-/// `fast-import` as the store uses it: one pack however few objects, no time spent on small packs.
-const IMPORT: [&str; 9] = [
+/// `fast-import` as the store uses it: one pack however few objects, no time spent on making it small.
+const IMPORT: [&str; 10] = [
     "-c",
     "fastimport.unpackLimit=0",
     "-c",
@@ -32,6 +32,7 @@ const IMPORT: [&str; 9] = [
     "fast-import",
     "--quiet",
     "--done",
+    "--depth=0",
 ];
 
 /// The run's store.
