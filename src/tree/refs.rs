@@ -109,7 +109,7 @@ impl GitState {
         let own = format!("refs/heads/fia/{run}");
         let theirs = |name: &str| (name.starts_with("refs/heads/fia/") && name != own) || elsewhere.contains(name);
         let names: BTreeSet<&String> = self.refs.keys().chain(now.keys()).collect();
-        let (mut removals, mut updates, mut named) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut removals, mut updates, mut touched) = (Vec::new(), Vec::new(), Vec::new());
         for name in names.into_iter().filter(|name| self.refs.get(*name) != now.get(*name)) {
             if theirs(name) {
                 changes.left_alone.push(name.clone());
@@ -122,14 +122,14 @@ impl GitState {
                 (None, None) => {}
             }
             let at = now.get(name).map_or("deleted", String::as_str);
-            named.push(format!("{name} ({at})"));
+            touched.push(format!("{name} ({at})"));
         }
         // Removals on their own: a new `a/b` stands in the way of a deleted `a`.
         let args = ["update-ref", "-m", "fia: back to before the leg", "--stdin", "-z"];
         let mut batches = [removals, updates].into_iter().filter(|batch| !batch.is_empty());
         match batches.try_for_each(|batch| repository.git().feed(&args, &batch).map(drop)) {
-            Ok(()) => changes.put_back.extend(named),
-            Err(error) => changes.not_put_back.push(format!("{}: {error}", named.join(", "))),
+            Ok(()) => changes.put_back.extend(touched),
+            Err(error) => changes.not_put_back.push(format!("{}: {error}", touched.join(", "))),
         }
         Ok(())
     }
