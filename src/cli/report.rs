@@ -60,7 +60,7 @@ impl CliError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Usage { hint, .. } | Self::Machine { hint, .. } => hint.clone(),
-            Self::Config(error) => error.hint().map(str::to_owned),
+            Self::Config(error) => Some(error.hint().to_owned()),
             Self::Output(_) => None,
         }
     }
@@ -154,6 +154,7 @@ impl From<StartError> for CliError {
             StartError::Store(error) => error.into(),
             StartError::Tree(error) => error.into(),
             StartError::Run(error) => error.into(),
+            StartError::Taken { .. } => Self::usage(error.to_string(), "choose another id, or leave `--run` out"),
             StartError::Log { .. } | StartError::NoPlan { .. } | StartError::Identity(_) | StartError::Random => {
                 Self::Machine { message: error.to_string(), hint: None, source: error.source().map(boxed) }
             }

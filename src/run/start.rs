@@ -62,6 +62,12 @@ pub enum StartError {
     /// The work tree.
     #[error(transparent)]
     Tree(#[from] TreeError),
+    /// A run of this id is there.
+    #[error("there is a run `{run}` already")]
+    Taken {
+        /// The id.
+        run: RunId,
+    },
     /// The log of the run to resume does not fit together.
     #[error("the log of run `{run}` cannot be followed")]
     Log {
@@ -121,11 +127,7 @@ pub fn start(beginning: Beginning, plan: Plan, stop: Stop, wanted: Option<RunId>
     };
     beginning.data.create()?;
     let lock = take_lock(&beginning, &run)?;
-    let dir = beginning.data.create_run(&run)?.ok_or_else(|| StoreError::Io {
-        action: "create a run in",
-        path: beginning.data.run(&run).path().to_owned(),
-        source: std::io::ErrorKind::AlreadyExists.into(),
-    })?;
+    let dir = beginning.data.create_run(&run)?.ok_or_else(|| StartError::Taken { run: run.clone() })?;
     let journal = Journal::create(&dir.events(), run.clone())?;
     let told = Told { state: RunState::default(), projection: Projection::default(), journal };
     begin(beginning, plan, stop, dir, told, lock)
