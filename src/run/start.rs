@@ -9,11 +9,13 @@ use serde_json::Value;
 
 use super::guard::Guard;
 use super::ledger::Ledger;
+use super::stop::StopFiles;
 use super::{Bells, Run, RunError, Watch};
 use crate::envelope::{Schema, built_in};
 use crate::event::{Event, FORMAT, RunStart};
-use crate::host::{self, Mark};
+use crate::host::{self, Mark, zone};
 use crate::ids::RunId;
+use crate::mask::Mask;
 use crate::plan::{Action, Plan, PlannedStep, Stop};
 use crate::state::{Impossible, RunState};
 use crate::store::{DataDir, Entry, Holder, Journal, Lock, LockError, LogReader, RunDir, StoreError, Tail};
@@ -245,6 +247,8 @@ fn begin(
         host: host::host_name(),
     };
     let schemas = schemas(&plan).map_err(RunError::from)?;
+    let stop_files = StopFiles { run: dir.stop(), all: data.stop() };
+    let mask = secrets(&plan);
     let place = Place::new(run.clone(), repository.top.clone(), dir.clone());
     let run = Run {
         plan,
@@ -255,12 +259,24 @@ fn begin(
         ledger: RefCell::new(Ledger::new(run, dir, journal, state, projection, watchers)),
         guard: Guard::new(tree),
         digests: RefCell::default(),
+        stop_files,
+        mask,
+        zone: zone::local(),
         now,
         started: tokio::time::Instant::now(),
     };
     run.record(None, Event::RunStart(begun))?;
     run.sync()?;
     Ok(Begun { run, _lock: lock })
+}
+
+/// The secrets that engines are given: by fia's own environment, and by the configuration.
+fn secrets(plan: &Plan) -> Mask {
+    let inherited =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let configured = plan.engines.values().flat_map(|engine| &engine.env);
+    let configured = configured.filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
+    Mask::of_variables(inherited.chain(configured))
 }
 
 /// The schemas of all envelope types that the plan asks for.
