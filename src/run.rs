@@ -9,8 +9,10 @@ mod check;
 mod commit;
 mod guard;
 mod ledger;
+pub mod orphan;
 mod phase;
 mod prompt;
+pub mod recovery;
 mod relay;
 mod start;
 mod turn;
@@ -31,7 +33,7 @@ use crate::state::{Impossible, RunState, next::next};
 use crate::store::StoreError;
 use crate::tree::TreeError;
 
-pub use start::{Beginning, Begun, Place, StartError, fold, plan_of, resume, start};
+pub use start::{Beginning, Begun, Place, Resumption, StartError, fold, lock, plan_of, resume, start};
 
 /// Somebody who is told every record as it is written.
 pub trait Watch {
