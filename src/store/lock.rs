@@ -87,26 +87,27 @@ impl Lock {
     ///
     /// When another process holds it, on whatever host, or the file cannot be used.
     pub fn take(path: &Path, holder: &Holder) -> Result<Self, LockError> {
-        Self::take_with(path, None, holder)
+        Self::take_after(path, None, holder, |_| Ok(()))
     }
 
-    /// The same with an anchor: a folder that is locked too, so that removing the file lets nobody in. Where a file
-    /// system cannot lock folders, the file alone counts.
+    /// The same with an anchor, a folder that is locked too, so that removing the file lets nobody in; where a file
+    /// system cannot lock folders, the file alone counts. And with a chance to tidy up after a holder that died:
+    /// `settle` is told who that was, under the lock and before the file names another, so that it is told again
+    /// should it die as well.
     ///
     /// # Errors
     ///
-    /// As [`Lock::take`], and when another process holds the anchor.
-    pub fn take_anchored(path: &Path, anchor: &Path, holder: &Holder) -> Result<Self, LockError> {
-        let folder = File::open(anchor).map_err(StoreError::io("open", anchor))?;
-        let anchor = match folder.try_lock() {
-            Ok(()) => Some(folder),
-            Err(TryLockError::WouldBlock) => return Err(held(path)),
-            Err(TryLockError::Error(_)) => None,
+    /// As [`Lock::take`], when another process holds the anchor, and what `settle` answers.
+    pub fn take_after(
+        path: &Path,
+        anchor: Option<&Path>,
+        holder: &Holder,
+        settle: impl FnOnce(&Holder) -> Result<(), StoreError>,
+    ) -> Result<Self, LockError> {
+        let anchor = match anchor {
+            Some(folder) => hold_anchor(path, folder)?,
+            None => None,
         };
-        Self::take_with(path, anchor, holder)
-    }
-
-    fn take_with(path: &Path, anchor: Option<File>, holder: &Holder) -> Result<Self, LockError> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
         let file = options.open(path).map_err(StoreError::io("open the lock", path))?;
@@ -116,6 +117,9 @@ impl Lock {
             Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", path)(error).into()),
         }
         let mut lock = Self { file, path: path.to_owned(), holder: holder.clone(), _anchor: anchor };
+        if let Some(dead) = self::holder(path)? {
+            settle(&dead)?;
+        }
         lock.write().map_err(StoreError::io("write", path))?;
         Ok(lock)
     }
@@ -167,6 +171,16 @@ fn line(holder: &Holder) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(holder)?;
     line.push(b'\n');
     Ok(line)
+}
+
+/// Locks the anchor of the lock at `path`, if folders can be locked here.
+fn hold_anchor(path: &Path, folder: &Path) -> Result<Option<File>, LockError> {
+    let anchor = File::open(folder).map_err(StoreError::io("open", folder))?;
+    match anchor.try_lock() {
+        Ok(()) => Ok(Some(anchor)),
+        Err(TryLockError::WouldBlock) => Err(held(path)),
+        Err(TryLockError::Error(_)) => Ok(None),
+    }
 }
 
 /// The refusal that names who holds the lock.
@@ -267,7 +281,7 @@ mod tests {
         fs::create_dir(path.parent().unwrap()).unwrap();
         fs::create_dir(&anchor).unwrap();
         let own = of(Mark::own().unwrap());
-        let take = || Lock::take_anchored(&path, &anchor, &own);
+        let take = || Lock::take_after(&path, Some(&anchor), &own, |_| Ok(()));
         let mut lock = take().unwrap();
         assert!(!lock.guard().unwrap());
         let harm: [fn(&Path); 4] = [
