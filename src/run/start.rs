@@ -22,7 +22,9 @@ use crate::ids::{EngineName, RunId};
 use crate::mask::Mask;
 use crate::plan::{Action, EngineSettings, Plan, PlannedStep, Stop};
 use crate::state::{Impossible, RunState};
-use crate::store::{DataDir, Entry, Holder, Journal, Lock, LockError, LogEnd, LogReader, RunDir, StoreError, Tail, create_dir};
+use crate::store::{
+    DataDir, Entry, Holder, Journal, Lock, LockError, LogEnd, LogReader, RunDir, StoreError, Tail, create_dir,
+};
 use crate::tree::{Repository, Tree, TreeError, TreeOptions};
 use crate::view::projection::Projection;
 
