@@ -7,6 +7,8 @@
 pub mod change;
 pub mod item;
 mod outcome;
+#[cfg(test)]
+pub(crate) mod sample;
 mod step;
 pub mod wire;
 

@@ -12,8 +12,10 @@ mod commit;
 mod fallback;
 mod guard;
 mod ledger;
+pub mod orphan;
 mod phase;
 mod prompt;
+pub mod recovery;
 mod relay;
 mod start;
 mod stop;
@@ -41,7 +43,7 @@ use crate::tree::TreeError;
 
 use stop::Urgency;
 
-pub use start::{Beginning, Begun, Place, StartError, fold, plan_of, resume, start};
+pub use start::{Beginning, Begun, Place, Resumption, StartError, fold, lock, plan_of, resume, start};
 
 /// Somebody who is told every record as it is written.
 pub trait Watch {

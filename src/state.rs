@@ -64,8 +64,10 @@ pub struct RunState {
     pub changed: BTreeMap<RepoPath, (Option<Content>, Option<Content>)>,
     /// The same, change by change, oldest first.
     pub made: Vec<PathChange>,
-    /// The verdict in force, and the agents that have been told of it.
-    pub verdict: Option<(Verdict, BTreeSet<AgentName>)>,
+    /// The verdict in force, and the phases whose agents have been told of it.
+    pub verdict: Option<(Verdict, BTreeSet<PhaseName>)>,
+    /// Whether no stretch has begun since that verdict.
+    pub verdict_is_new: bool,
     /// Limits of which a share was reported as used, with the share.
     pub warned: BTreeSet<(String, u32)>,
     /// Deliveries of channel messages whose phase succeeded; committing one twice has no effect.
@@ -181,6 +183,8 @@ pub struct PhaseState {
     pub permission_retried: bool,
     /// Deliveries staged and not yet committed.
     pub staged: Vec<Delivery>,
+    /// Whether a verdict asks for it again, or work before it was done anew since: it is not taken over then.
+    pub stale: bool,
 }
 
 /// A wait for a limit's reset.

@@ -91,7 +91,9 @@ impl Run {
         let rendered =
             render_user(template, values).map_err(|source| RunError::Prompt { phase: order.phase.clone(), source })?;
         let mut prompt = String::new();
-        for part in [note, opening.preamble.as_deref(), self.verdict_scope(agent).as_deref()].into_iter().flatten() {
+        for part in
+            [note, opening.preamble.as_deref(), self.verdict_scope(order, opening).as_deref()].into_iter().flatten()
+        {
             prompt.push_str(part);
         }
         prompt.push_str(rendered.trim_end());
@@ -100,11 +102,11 @@ impl Run {
         Ok(prompt)
     }
 
-    /// What a person found missing, told to each agent once.
-    fn verdict_scope(&self, agent: &AgentName) -> Option<String> {
+    /// What a person found missing: told once a phase, and again to a fresh session, which has not heard it.
+    fn verdict_scope(&self, order: &Order, opening: &Opening) -> Option<String> {
         self.with_state(|state| {
             let (verdict, told) = state.verdict.as_ref()?;
-            if told.contains(agent) {
+            if told.contains(&order.phase) && opening.session != SessionChoice::Fresh {
                 return None;
             }
             let mut text = "# Scope: a person looked at this run and found it incomplete\n\nMissing:\n".to_owned();
@@ -222,6 +224,8 @@ impl Run {
             (state.agents.entry(order.agent).cloned(), died)
         });
         let Some(entry) = entry else {
+            // A session that the log knows nothing of: its beginning was not acknowledged.
+            let _nothing_to_keep = self.archive(order.agent, choice);
             return self.continued(order, leg, SessionChoice::Fresh, died);
         };
         let same = entry.coding_agent == choice.engine && entry.model == choice.model;

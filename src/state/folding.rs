@@ -161,6 +161,7 @@ impl RunState {
         self.stretch_started = Some(record.ts);
         self.ended = false;
         self.ending = None;
+        self.verdict_is_new = false;
         self.reused = 0;
         for phase in self.phases.values_mut() {
             if phase.progress == Progress::Open {
@@ -174,21 +175,14 @@ impl RunState {
 
     /// A new stretch goes through the workflow again: what an agent or a commit finished can be taken over.
     fn reopen_steps(&mut self) {
-        let redo: BTreeSet<&PhaseName> = self.verdict.iter().flat_map(|(verdict, _)| verdict.redo.iter()).collect();
-        let stale_from =
-            self.phases.iter().filter(|(name, _)| redo.contains(name)).map(|(_, phase)| phase.order.index).min();
         for step in self.steps.values_mut() {
             let last = step.phase.as_ref().and_then(|name| self.phases.get(name));
             let finished = last.is_some_and(|phase| {
                 let repeats =
                     matches!(phase.order.work, Work::Check { .. } | Work::Approve { .. }) || phase.order.round > 0;
-                phase.progress == Progress::Ended(PhaseStatus::Success) && !repeats
+                phase.progress == Progress::Ended(PhaseStatus::Success) && !repeats && !phase.stale
             });
-            let stale = stale_from.is_some_and(|index| step.index >= index);
-            step.status = if finished && !stale { StepStatus::Reusable } else { StepStatus::Pending };
-            if stale && step.rounds > 0 {
-                step.rounds_before = step.rounds.saturating_sub(1);
-            }
+            step.status = if finished { StepStatus::Reusable } else { StepStatus::Pending };
         }
     }
 
@@ -224,6 +218,7 @@ impl RunState {
             changes: Vec::new(),
             permission_retried: false,
             staged: Vec::new(),
+            stale: false,
         };
         match self.phases.get_mut(&name) {
             // Legs, spend, changes and deaths of an earlier attempt are still the phase's own.
@@ -237,6 +232,7 @@ impl RunState {
                 known.wait = None;
                 known.permission_retried = false;
                 known.staged.clear();
+                known.stale = false;
             }
             None => {
                 self.phases.insert(name.clone(), fresh);
@@ -259,6 +255,14 @@ impl RunState {
                     later.status = StepStatus::Pending;
                 }
             }
+            self.outdate(order.index + 1);
+        }
+    }
+
+    /// Marks what was done from this step of the workflow on as not to be taken over, also by a later stretch.
+    fn outdate(&mut self, from: usize) {
+        for phase in self.phases.values_mut().filter(|phase| phase.order.index >= from) {
+            phase.stale = true;
         }
     }
 
@@ -320,6 +324,9 @@ impl RunState {
                 open.transient_deaths = 0;
             }
         });
+        if let (Some((_, told)), Some(phase), TurnStatus::Completed) = (&mut self.verdict, phase, end.ended) {
+            told.insert(phase.clone());
+        }
     }
 
     fn engine_died(&mut self, phase: Option<&PhaseName>, error: &EngineError) {
@@ -347,6 +354,11 @@ impl RunState {
     fn verdict_given(&mut self, verdict: &Verdict) {
         self.recovery.verdicts += 1;
         self.verdict = Some((verdict.clone(), BTreeSet::new()));
+        self.verdict_is_new = true;
+        let redo = self.phases.iter().filter(|(name, _)| verdict.redo.contains(name));
+        if let Some(from) = redo.map(|(_, phase)| phase.order.index).min() {
+            self.outdate(from);
+        }
         // A verdict asks for more work, so the repairs before it do not count against the cap.
         for step in self.steps.values_mut() {
             step.rounds_before = step.rounds.saturating_sub(1);
