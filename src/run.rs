@@ -8,6 +8,7 @@ mod approve;
 mod check;
 mod commit;
 mod guard;
+mod interrupted;
 mod ledger;
 pub mod orphan;
 mod phase;

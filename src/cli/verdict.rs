@@ -1,6 +1,6 @@
 //! `fia verdict`: what a person found missing, for the next stretch of a run.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};

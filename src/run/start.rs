@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::guard::Guard;
 use super::ledger::Ledger;
 use super::recovery::{self, Refusal, Unchanged};
-use super::{Bells, Run, RunError, Watch, orphan};
+use super::{Bells, Run, RunError, Watch, interrupted, orphan};
 use crate::envelope::{Schema, built_in};
 use crate::event::{Event, FORMAT, RunStart};
 use crate::host::{self, Mark};
@@ -289,6 +289,7 @@ fn begin(
         Some(unchanged) => recovery::admit(&dir, &state, &mut tree, unchanged)?,
         None => None,
     };
+    let unrecorded = interrupted::find(&dir, &plan, &state, &mut tree)?;
     let first = state.origin.is_none();
     let plan_json = serde_json::to_value(&plan).expect("a plan is plain data");
     let begun = RunStart {
@@ -328,6 +329,7 @@ fn begin(
         dir.remove(Path::new("stop"))?;
     }
     run.record(None, Event::RunStart(begun))?;
+    run.record_unrecorded(unrecorded)?;
     run.sync()?;
     Ok(Begun { run, _lock: lock })
 }
