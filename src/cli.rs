@@ -8,6 +8,7 @@ mod approve;
 mod choose;
 mod config;
 mod demo;
+mod doctor;
 mod events;
 mod held;
 mod project;
@@ -71,6 +72,8 @@ enum Command {
     Workflows(workflows::WorkflowsArgs),
     /// Look at the configuration
     Config(config::ConfigArgs),
+    /// Say what is installed, who is logged in, and whether ceilings can fire
+    Doctor(doctor::DoctorArgs),
     /// Act a script as the scripted engine
     #[command(hide = true, name = crate::engine::scripted::SUBCOMMAND)]
     Act(acting::ActArgs),
@@ -106,6 +109,7 @@ pub fn main() -> ExitCode {
         Command::Undo(args) => undo::undo(&args),
         Command::Workflows(args) => workflows::workflows(&args),
         Command::Config(args) => config::config(&args),
+        Command::Doctor(args) => doctor::doctor(&args),
         Command::Act(args) => acting::act(args),
         Command::Provider(args) => acting::provider(args),
     };

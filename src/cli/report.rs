@@ -72,7 +72,7 @@ impl CliError {
                 let id = handle(&holder.run);
                 Some(format!("fia watch {id}    fia stop {id}    or run beside it with --worktree"))
             }
-            Self::Config(error) => error.hint().map(str::to_owned),
+            Self::Config(error) => Some(error.hint().to_owned()),
             Self::Output(_) => None,
         }
     }
@@ -167,6 +167,7 @@ impl From<StartError> for CliError {
             StartError::Store(error) => error.into(),
             StartError::Tree(error) => error.into(),
             StartError::Run(error) => error.into(),
+            StartError::Taken { .. } => Self::usage(error.to_string(), "choose another id, or leave `--run` out"),
             StartError::Refused { ref run, ref workflow, refusal } => {
                 Self::usage(error.to_string(), refusal.hint(handle(run), workflow))
             }

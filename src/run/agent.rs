@@ -19,6 +19,7 @@ use crate::event::{
 };
 use crate::ids::AgentName;
 use crate::plan::EngineChoice;
+use crate::state::budget::Live;
 use crate::tree::LegStart;
 
 /// Correction turns for an answer without a valid report, or one that was cut.
@@ -142,6 +143,9 @@ impl Run {
         let mut session = opening.session;
         let (mut corrections, mut look) = (0, 0);
         for turn in 1.. {
+            if let Some((outcome, reason)) = self.over_budget(Some(&order.order.phase), Live::default())? {
+                return Ok(LegEnd::Stopped(outcome, reason));
+            }
             let asked = TurnOrder {
                 order: order.order,
                 agent: order.agent,

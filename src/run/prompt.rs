@@ -10,8 +10,8 @@ use super::{Run, RunError};
 use crate::engine::{self, SessionChoice};
 use crate::envelope::{self, Schema};
 use crate::event::{
-    Event, Input, Order, PathChange, PrefixChanged, RepoPath, RetirementReason, RotationStoodDown, SessionRetired,
-    SessionRotation, Work,
+    EngineContinuation, Event, Input, Order, PathChange, PrefixChanged, RepoPath, RetirementReason, RotationReason,
+    RotationStoodDown, SessionRetired, SessionRotation, Work,
 };
 use crate::ids::{AgentName, PhaseName};
 use crate::plan::EngineChoice;
@@ -226,15 +226,13 @@ impl Run {
         let Some(entry) = entry else {
             // A session that the log knows nothing of: its beginning was not acknowledged.
             let _nothing_to_keep = self.archive(order.agent, choice);
-            let preamble = died.then(|| self.preamble(order, leg, Fresh::Continued, None));
-            return Ok(Opening { session: SessionChoice::Fresh, preamble });
+            return self.continued(order, leg, SessionChoice::Fresh, died);
         };
         let same = entry.coding_agent == choice.engine && entry.model == choice.model;
         let file = engine::for_name(choice.engine).facts().session_file;
         let there = file.is_none_or(|file| self.place.dir.agent(order.agent).join(file).exists());
         if let (true, true, Some(session)) = (same, there, entry.session_id.clone()) {
-            let preamble = died.then(|| self.preamble(order, leg, Fresh::Continued, None));
-            return Ok(Opening { session: SessionChoice::Resume(session), preamble });
+            return self.continued(order, leg, SessionChoice::Resume(session), died);
         }
         let mut transcript = entry.retired.last().and_then(|retired| retired.transcript.clone());
         let mut fresh = entry.fresh.filter(|_| entry.pending_reseed);
@@ -248,13 +246,43 @@ impl Run {
             self.record(Some(phase), Event::SessionRetired(retired))?;
             fresh = Some(Fresh::Retired(reason));
         }
-        let why = if died { Fresh::Continued } else { fresh.unwrap_or(Fresh::Retired(RetirementReason::SessionLost)) };
+        let why = match fresh {
+            // An overflow is a death whose answer is this very session.
+            Some(Fresh::Rotated { reason: RotationReason::Overflow, .. }) if same => fresh,
+            Some(_) | None if died => Some(Fresh::Continued),
+            Some(_) | None => fresh,
+        };
+        let why = why.unwrap_or(Fresh::Retired(RetirementReason::SessionLost));
         let preamble = self.preamble(order, leg, why, transcript.as_ref());
+        if why == Fresh::Continued {
+            self.record_continuation(order, leg, &preamble)?;
+        }
         self.digests.borrow_mut().remove(order.agent);
         Ok(Opening { session: SessionChoice::Fresh, preamble: Some(preamble) })
     }
 
-    fn preamble(&self, order: &AgentOrder<'_>, leg: u32, fresh: Fresh, archived: Option<&String>) -> String {
+    /// A leg that needs no reseed: it begins with the continuation preamble when an engine died in its phase.
+    fn continued(
+        &self,
+        order: &AgentOrder<'_>,
+        leg: u32,
+        session: SessionChoice,
+        died: bool,
+    ) -> Result<Opening, RunError> {
+        let preamble = died.then(|| self.preamble(order, leg, Fresh::Continued, None));
+        if let Some(preamble) = &preamble {
+            self.record_continuation(order, leg, preamble)?;
+        }
+        Ok(Opening { session, preamble })
+    }
+
+    fn record_continuation(&self, order: &AgentOrder<'_>, leg: u32, preamble: &str) -> Result<(), RunError> {
+        let (agent, preamble_bytes) = (order.agent.clone(), preamble.len());
+        let continuation = EngineContinuation { agent, leg, preamble_bytes };
+        self.record(Some(&order.order.phase), Event::EngineContinuation(continuation))
+    }
+
+    pub(super) fn preamble(&self, order: &AgentOrder<'_>, leg: u32, fresh: Fresh, archived: Option<&String>) -> String {
         let (changed, last) = self.with_state(|state| {
             let changed: Vec<RepoPath> = state.changed.keys().cloned().collect();
             // Of this phase only legs before this one have a digest.

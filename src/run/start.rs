@@ -11,11 +11,13 @@ use serde_json::Value;
 use super::guard::Guard;
 use super::ledger::Ledger;
 use super::recovery::{self, Refusal, Unchanged};
+use super::stop::StopFiles;
 use super::{Bells, Run, RunError, Watch, interrupted, orphan};
 use crate::envelope::{Schema, built_in};
 use crate::event::{Event, FORMAT, RunStart};
-use crate::host::{self, Mark};
+use crate::host::{self, Mark, zone};
 use crate::ids::{EngineName, RunId};
+use crate::mask::Mask;
 use crate::plan::{Action, EngineSettings, Plan, PlannedStep, Stop};
 use crate::state::{Impossible, RunState};
 use crate::store::{DataDir, Entry, Holder, Journal, Lock, LockError, LogEnd, LogReader, RunDir, StoreError, Tail};
@@ -64,6 +66,12 @@ pub enum StartError {
     /// The work tree.
     #[error(transparent)]
     Tree(#[from] TreeError),
+    /// A run of this id is there.
+    #[error("there is a run `{run}` already")]
+    Taken {
+        /// The id.
+        run: RunId,
+    },
     /// The log of the run to resume does not fit together.
     #[error("the log of run `{run}` cannot be followed")]
     Log {
@@ -142,11 +150,7 @@ pub fn start(beginning: Beginning, plan: Plan, stop: Stop, wanted: Option<RunId>
     };
     beginning.data.create()?;
     let lock = lock(&beginning.repository, &beginning.data, &run, (beginning.now)())?;
-    let dir = beginning.data.create_run(&run)?.ok_or_else(|| StoreError::Io {
-        action: "create a run in",
-        path: beginning.data.run(&run).path().to_owned(),
-        source: std::io::ErrorKind::AlreadyExists.into(),
-    })?;
+    let dir = beginning.data.create_run(&run)?.ok_or_else(|| StartError::Taken { run: run.clone() })?;
     let journal = Journal::create(&dir.events(), run.clone())?;
     begin(beginning, plan, stop, Logged { dir, journal, told: Told::default() }, lock, None)
 }
@@ -307,6 +311,8 @@ fn begin(
         host: host::host_name(),
     };
     let schemas = schemas(&plan).map_err(RunError::from)?;
+    let stop_files = StopFiles { run: dir.stop(), all: data.stop() };
+    let mask = secrets(&plan);
     let place = Place::new(run.clone(), repository.top.clone(), dir.clone());
     let run = Run {
         plan,
@@ -317,6 +323,9 @@ fn begin(
         ledger: RefCell::new(Ledger::new(run, dir.clone(), journal, state, projection, watchers)),
         guard: Guard::new(tree),
         digests: RefCell::default(),
+        stop_files,
+        mask,
+        zone: zone::local(),
         now,
         started: tokio::time::Instant::now(),
     };
@@ -332,6 +341,15 @@ fn begin(
     run.record_unrecorded(unrecorded)?;
     run.sync()?;
     Ok(Begun { run, _lock: lock })
+}
+
+/// The secrets that engines are given: by fia's own environment, and by the configuration.
+fn secrets(plan: &Plan) -> Mask {
+    let inherited =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let configured = plan.engines.values().flat_map(|engine| &engine.env);
+    let configured = configured.filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
+    Mask::of_variables(inherited.chain(configured))
 }
 
 /// The schemas of all envelope types that the plan asks for.
