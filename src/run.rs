@@ -11,6 +11,7 @@ mod check;
 mod commit;
 mod fallback;
 mod guard;
+mod interrupted;
 mod ledger;
 pub mod orphan;
 mod phase;

@@ -70,7 +70,7 @@ impl Run {
         let order = AgentOrder { order, agent, output, gates, retries: *retries };
         let mut note = None;
         loop {
-            let before = if around == Around::Leg { Some(self.guard.before().await?) } else { None };
+            let before = if around == Around::Leg { Some(self.before(&[order.order]).await?) } else { None };
             let leg = self.with_state(|state| state.phases.get(&order.order.phase).map_or(0, |phase| phase.legs)) + 1;
             let ended = self.leg(&order, leg, before.as_ref(), note.take()).await?;
             if let Some(before) = before {

@@ -52,7 +52,7 @@ impl Run {
 
     /// Executes orders of reading agents side by side, under one snapshot; a violation blames the block.
     pub(super) async fn parallel(&self, orders: &[Order]) -> Result<(), RunError> {
-        let before = self.guard.before().await?;
+        let before = self.before(&orders.iter().collect::<Vec<_>>()).await?;
         for order in orders {
             self.begin(order)?;
         }

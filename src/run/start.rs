@@ -12,7 +12,7 @@ use super::guard::Guard;
 use super::ledger::Ledger;
 use super::recovery::{self, Refusal, Unchanged};
 use super::stop::StopFiles;
-use super::{Bells, Run, RunError, Watch, orphan};
+use super::{Bells, Run, RunError, Watch, interrupted, orphan};
 use crate::envelope::{Schema, built_in};
 use crate::event::{Event, FORMAT, RunStart};
 use crate::host::{self, Mark, zone};
@@ -293,6 +293,7 @@ fn begin(
         Some(unchanged) => recovery::admit(&dir, &state, &mut tree, unchanged)?,
         None => None,
     };
+    let unrecorded = interrupted::find(&dir, &plan, &state, &mut tree)?;
     let first = state.origin.is_none();
     let plan_json = serde_json::to_value(&plan).expect("a plan is plain data");
     let begun = RunStart {
@@ -337,6 +338,7 @@ fn begin(
         dir.remove(Path::new("stop"))?;
     }
     run.record(None, Event::RunStart(begun))?;
+    run.record_unrecorded(unrecorded)?;
     run.sync()?;
     Ok(Begun { run, _lock: lock })
 }
