@@ -101,6 +101,8 @@ pub struct Origin {
     pub base: Option<String>,
     /// Whether the run has a work tree of its own.
     pub worktree: bool,
+    /// Git's name for the linked work tree that it works in; `None` in the main one.
+    pub linked: Option<String>,
     /// When the run began.
     pub started: DateTime<Utc>,
 }

@@ -46,6 +46,7 @@ pub(super) struct Unrecorded {
 impl Run {
     /// Looks at everything before a leg of these phases, and writes the files down.
     pub(super) async fn before(&self, orders: &[&Order]) -> Result<LegStart, RunError> {
+        self.look_at_own_files();
         let start = self.guard.before().await?;
         let before = Before {
             phases: orders.iter().map(|order| order.phase.clone()).collect(),
