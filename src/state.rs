@@ -144,7 +144,6 @@ pub enum StepStatus {
 
 /// What is known of a phase.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts of a phase")]
 pub struct PhaseState {
     /// The order that it follows.
     pub order: Order,
