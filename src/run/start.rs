@@ -81,6 +81,12 @@ pub enum StartError {
         #[source]
         source: Impossible,
     },
+    /// The log of the run to resume has lost records that other files of the run speak of.
+    #[error("the log of run `{run}` has lost records that were written to it")]
+    Lost {
+        /// The run.
+        run: RunId,
+    },
     /// The run may not be gone on with as things are.
     #[error("run `{run}` cannot be resumed: {refusal}")]
     Refused {

@@ -14,7 +14,7 @@ use crate::support::project::{Log, Project};
 pub(crate) fn judged() -> Project {
     Project::new()
         .with("agents: [{ name: builder, writes: [src/] }, { name: reviewer, writes: [] }]\nworkflows:\n  judged:\n    steps:\n      - { name: build, agent: builder, output: build }\n      - { name: review, agent: reviewer, output: review }\n")
-        .script("phases:\n  build:\n    - do: [{ write: { src/new: made } }]\n  review:\n    - answer: { status: success, summary: no, approved: false, findings: [], blocking: [] }\n")
+        .script("phases:\n  build:\n    - do: [{ write: { src/new: made } }]\n  review:\n    - answer: { status: success, summary: open, approved: false, findings: [], blocking: [] }\n")
         .committed()
 }
 
@@ -119,7 +119,9 @@ fn r5_4_engines_of_a_killed_fia_are_named_by_readers_and_ended_by_the_next_actor
         assert!(shown.stderr.contains(&format!("process {}) still works", engine.pid)), "{shown}");
         assert_eq!(engine.group_presence().unwrap(), Presence::Running);
         let config = project.env().read("fia.config.yaml");
-        project.env().write("fia.config.yaml", &format!("{config}  fast:\n    steps: [{{ name: a, agent: builder }}]\n"));
+        project
+            .env()
+            .write("fia.config.yaml", &format!("{config}  fast:\n    steps: [{{ name: a, agent: builder }}]\n"));
         project.env().write("rehearsal.yaml", "phases: {}\n");
         let acted = project.fia(actor);
         assert_eq!(acted.end(), "exit 0", "{actor:?}: {acted}");
