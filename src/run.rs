@@ -6,23 +6,27 @@
 mod agent;
 mod approve;
 mod billing;
+mod block;
 mod budget;
 mod check;
 mod commit;
 mod fallback;
 mod guard;
+mod interrupted;
 mod ledger;
 pub mod orphan;
+mod own;
 mod phase;
 mod prompt;
 pub mod recovery;
 mod relay;
+mod site;
 mod start;
 mod stop;
 mod turn;
 mod wait;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -38,11 +42,12 @@ use crate::plan::when::WhenError;
 use crate::plan::{Plan, Stop};
 use crate::state::next::{after_wait, next};
 use crate::state::{Impossible, RunState};
-use crate::store::StoreError;
+use crate::store::{Lock, StoreError};
 use crate::tree::TreeError;
 
 use stop::Urgency;
 
+pub use site::{home, start_apart};
 pub use start::{Beginning, Begun, Place, Resumption, StartError, fold, lock, plan_of, resume, start};
 
 /// Somebody who is told every record as it is written.
@@ -127,6 +132,11 @@ pub struct Run {
     bells: Bells,
     ledger: RefCell<ledger::Ledger>,
     guard: guard::Guard,
+    /// Held as long as the run lives.
+    lock: RefCell<Lock>,
+    /// Whether an answer of a person was there before the leg.
+    answered: Cell<bool>,
+    heard: block::Heard,
     digests: RefCell<prompt::Digests>,
     stop_files: stop::StopFiles,
     /// Secrets that no text of the log may hold.
@@ -212,6 +222,7 @@ impl Run {
 
     /// Writes a fact down, folds it and shows it.
     fn record(&self, phase: Option<&PhaseName>, event: Event) -> Result<(), RunError> {
+        self.heard.take(phase, &event);
         self.ledger.borrow_mut().record((self.now)(), phase, event)
     }
 
