@@ -7,12 +7,15 @@ mod acting;
 mod config;
 mod demo;
 mod events;
+mod figures;
 mod project;
 mod query;
+mod reading;
 mod report;
 mod run;
 mod screen;
 mod signals;
+mod spans;
 mod workflows;
 
 use std::io::{self, IsTerminal as _};
@@ -46,8 +49,12 @@ enum Command {
     Phases(query::RunArg),
     /// List the agents of a run with their sessions
     Agents(query::RunArg),
+    /// List engines and models over all runs
+    Models(figures::ModelsArgs),
     /// Print the event log of a run
     Events(events::EventsArgs),
+    /// Report what a run cost, phase by phase, and what rotation and pruning saved
+    Report(figures::ReportArgs),
     /// List the workflows, or print one
     Workflows(workflows::WorkflowsArgs),
     /// Look at the configuration
@@ -78,7 +85,9 @@ pub fn main() -> ExitCode {
         Command::Show(args) => query::show(&args),
         Command::Phases(args) => query::phases(&args),
         Command::Agents(args) => query::agents(&args),
+        Command::Models(args) => figures::models(&args),
         Command::Events(args) => events::events(&args),
+        Command::Report(args) => figures::report(&args),
         Command::Workflows(args) => workflows::workflows(&args),
         Command::Config(args) => config::config(&args),
         Command::Act(args) => acting::act(args),

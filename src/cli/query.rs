@@ -6,9 +6,8 @@ use std::process::ExitCode;
 use chrono::Utc;
 use clap::Args;
 
-use super::project::Project;
 use super::report::CliError;
-use super::{paint_stdout, width_stdout};
+use super::{paint_stdout, reading, width_stdout};
 use crate::event::Event;
 use crate::host::Presence;
 use crate::store::{self, DataDir, Entry, LogReader, RunDir, StoreError, Tail, atomic};
@@ -41,13 +40,13 @@ pub(super) struct RunsArgs {
 
 /// Lists the runs.
 pub(super) fn runs(args: &RunsArgs) -> Result<ExitCode, CliError> {
-    let project = Project::open(None)?;
+    let data = reading::data()?;
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
     let mut rows = Vec::new();
-    for run in project.data.list()?.into_iter().take(limit) {
-        let dir = project.data.run(&run);
+    for run in data.list()?.into_iter().take(limit) {
+        let dir = data.run(&run);
         if let Some(projection) = projection(&dir)? {
-            rows.push((projection.run, life(&project.data, &dir)?));
+            rows.push((projection.run, life(&data, &dir)?));
         }
     }
     let listed = rows.iter().map(|(run, life)| (run, *life));
@@ -99,12 +98,12 @@ pub(super) fn agents(args: &RunArg) -> Result<ExitCode, CliError> {
 }
 
 fn one(args: &RunArg) -> Result<(Projection, Life, RunDir), CliError> {
-    let project = Project::open(None)?;
-    let dir = project.data.find(args.run.as_deref())?;
+    let data = reading::data()?;
+    let dir = data.find(args.run.as_deref())?;
     let projection = projection(&dir)?.ok_or_else(|| {
         CliError::usage(format!("run `{}` has no records", dir.run()), "it was killed before it began; start another")
     })?;
-    let life = life(&project.data, &dir)?;
+    let life = life(&data, &dir)?;
     Ok((projection, life, dir))
 }
 

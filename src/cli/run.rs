@@ -12,6 +12,7 @@ use super::project::Project;
 use super::report::CliError;
 use super::screen::{Loudness, Screen, TICK};
 use super::signals::Signals;
+use super::spans;
 use crate::config::Choice;
 use crate::event::Outcome;
 use crate::ids::RunId;
@@ -110,6 +111,7 @@ pub(super) fn go(
         (Outcome::GoalMet, _) => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     };
+    spans::export_stretch(&data.run(&screen.state().run.run));
     Ok(Ran { screen, status })
 }
 
