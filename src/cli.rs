@@ -16,6 +16,7 @@ mod run;
 mod screen;
 mod signals;
 mod spans;
+mod watch;
 mod workflows;
 
 use std::io::{self, IsTerminal as _};
@@ -55,6 +56,8 @@ enum Command {
     Events(events::EventsArgs),
     /// Report what a run cost, phase by phase, and what rotation and pruning saved
     Report(figures::ReportArgs),
+    /// Watch a run on a screen of its own
+    Watch(watch::WatchArgs),
     /// List the workflows, or print one
     Workflows(workflows::WorkflowsArgs),
     /// Look at the configuration
@@ -88,6 +91,7 @@ pub fn main() -> ExitCode {
         Command::Models(args) => figures::models(&args),
         Command::Events(args) => events::events(&args),
         Command::Report(args) => figures::report(&args),
+        Command::Watch(args) => watch::watch(&args),
         Command::Workflows(args) => workflows::workflows(&args),
         Command::Config(args) => config::config(&args),
         Command::Act(args) => acting::act(args),

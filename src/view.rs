@@ -25,6 +25,7 @@ pub mod projection;
 pub mod report;
 pub mod rows;
 pub mod savings;
+pub mod screen;
 pub mod spark;
 pub mod spend;
 #[cfg(test)]

@@ -201,7 +201,8 @@ pub fn write_text(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Res
     writeln!(out, "{}", line.trim_end())
 }
 
-fn ink(event: &Event) -> Ink {
+/// What an event says at a glance.
+pub(super) fn ink(event: &Event) -> Ink {
     match event {
         Event::GateFail(_) | Event::EngineError(_) | Event::Error(_) => Ink::Bad,
         Event::CacheBreak(_)

@@ -296,7 +296,8 @@ fn origin(run: &RunSummary) -> String {
     format!("started {started}{branch}{worktree}{stretches}")
 }
 
-fn phase_lines(lines: &Lines<'_>, phase: &PhaseRow, now: DateTime<Utc>) -> Vec<String> {
+/// A phase as `show` lists it, running or over.
+pub(super) fn phase_lines(lines: &Lines<'_>, phase: &PhaseRow, now: DateTime<Utc>) -> Vec<String> {
     let rotated = phase.rotation.as_ref().zip(phase.agent.as_ref());
     let mut shown: Vec<String> =
         rotated.map(|(rotation, agent)| lines.rotated(&phase.phase, agent.as_str(), rotation)).into_iter().collect();
