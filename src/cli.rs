@@ -16,6 +16,7 @@ mod run;
 mod screen;
 mod signals;
 mod spans;
+mod view;
 mod watch;
 mod workflows;
 
@@ -58,6 +59,8 @@ enum Command {
     Report(figures::ReportArgs),
     /// Watch a run on a screen of its own
     Watch(watch::WatchArgs),
+    /// Serve pages about the runs of this repository to a browser on this machine
+    View(view::ViewArgs),
     /// List the workflows, or print one
     Workflows(workflows::WorkflowsArgs),
     /// Look at the configuration
@@ -92,6 +95,7 @@ pub fn main() -> ExitCode {
         Command::Events(args) => events::events(&args),
         Command::Report(args) => figures::report(&args),
         Command::Watch(args) => watch::watch(&args),
+        Command::View(args) => view::view(&args),
         Command::Workflows(args) => workflows::workflows(&args),
         Command::Config(args) => config::config(&args),
         Command::Act(args) => acting::act(args),

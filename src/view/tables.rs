@@ -155,7 +155,8 @@ fn status_cell(status: PhaseState) -> Cell {
     Cell::from(format!("{symbol} {}", status.as_str())).ink(ink)
 }
 
-fn phase_note(row: &PhaseRow) -> String {
+/// What deserves a word about a phase.
+pub(super) fn phase_note(row: &PhaseRow) -> String {
     let mut notes = Vec::new();
     notes.extend(row.reused.then(|| "taken over by a later stretch".to_owned()));
     notes.extend((row.relays > 0).then(|| format!("⇄ {}", numbers::plural(u64::from(row.relays), "relay"))));
