@@ -50,5 +50,5 @@ fn token() -> Result<String, CliError> {
     let failed =
         |error: getrandom::Error| CliError::machine("cannot make a secret", io::Error::other(error.to_string()));
     getrandom::fill(&mut bytes).map_err(failed)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }

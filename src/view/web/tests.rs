@@ -188,7 +188,7 @@ async fn files_come_by_page_and_nothing_else_is_read() {
 #[tokio::test]
 async fn what_agents_and_people_wrote_is_text_everywhere() {
     let hostile = "<script>alert(1)</script> \"><img src=x onerror=alert(1)> \u{1b}[31m \u{202e}";
-    let story = Story::begins(hostile, hostile).phase("01_plan", "agent", Some("planner")).tool(hostile, hostile);
+    let story = Story::begins(hostile, hostile).phase("01_plan", "planner").tool(hostile, hostile);
     let site = Site::of(&story, alive).await;
     let agents = site.dir().path().join("agents/planner");
     fs::create_dir_all(&agents).unwrap();
