@@ -81,7 +81,9 @@ pub(super) fn models(args: &ModelsArgs) -> Result<ExitCode, CliError> {
     let data = reading::data()?;
     let mut rows = Vec::new();
     for run in data.list()? {
-        rows.extend(projection(&data.run(&run))?.into_iter().flat_map(|known| known.models));
+        let dir = data.run(&run);
+        let known = projection(&dir, life(&data, &dir)?)?;
+        rows.extend(known.into_iter().flat_map(|known| known.models));
     }
     let mut out = io::stdout().lock();
     if args.json {

@@ -23,7 +23,8 @@ pub(super) fn data() -> Result<DataDir, CliError> {
     let Some(top) = plain_top(&start) else { return Project::open(None).map(|project| project.data) };
     let file = config::find(&start, &top, None, std::env::var_os("FIA_CONFIG").as_deref());
     let loaded = config::load(file.as_deref(), Surroundings { top: &top, engines: &[] })?;
-    Ok(DataDir::new(top.join(loaded.config.data_dir())))
+    let path = top.join(loaded.config.data_dir());
+    Ok(DataDir::new(path.canonicalize().unwrap_or(path)))
 }
 
 /// The top of the work tree around `start` where that is plain to see: the nearest folder with a whole `.git` of its

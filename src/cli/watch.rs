@@ -16,11 +16,12 @@ use ratatui::crossterm::event::{self, Event as Input, KeyCode, KeyEvent, KeyEven
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::held;
 use super::query::life;
 use super::reading;
 use super::report::CliError;
 use crate::store::atomic::{self, Durability};
-use crate::store::{self, DataDir, Entry, LogReader, RunDir, Tail};
+use crate::store::{DataDir, Entry, LogReader, RunDir, Tail};
 use crate::view::screen::{Dashboard, Foot};
 use crate::view::tables::Life;
 
@@ -223,17 +224,7 @@ impl Watch {
                 if approved { "approved" } else { "rejected" }
             }
         };
-        self.ring()?;
+        held::ring(&self.data, self.dir.run())?;
         Ok(said.to_owned())
-    }
-
-    /// Rings whoever is at the run.
-    fn ring(&self) -> Result<(), CliError> {
-        for lock in [self.data.lock(), self.data.worktree_lock(self.dir.run())] {
-            if store::holder(&lock)?.is_some_and(|holder| holder.run == *self.dir.run()) {
-                store::ring(&lock)?;
-            }
-        }
-        Ok(())
     }
 }

@@ -116,12 +116,13 @@ impl Filter {
             [one] if plain(one) => Some(one.clone()),
             [] | [_, ..] => None,
         };
+        let without_zeros = |phase: String| phase.parse::<u32>().map_or(phase, |number| number.to_string());
         let quoted = |text: String| format!("\"{text}\"");
         let needle = only(&self.names)
             .map(quoted)
             .or_else(|| only(&self.types).map(quoted))
             .or_else(|| only(&self.agents).map(quoted))
-            .or_else(|| only(&self.phases));
+            .or_else(|| only(&self.phases).map(without_zeros));
         needle.map(String::into_bytes)
     }
 }
@@ -141,7 +142,8 @@ fn any(wanted: &[String], holds: impl Fn(&str) -> bool) -> bool {
 
 fn is_phase(name: &str, wanted: &str) -> bool {
     let (number, step) = name.split_once('_').unwrap_or((name, ""));
-    wanted == name || wanted == number || wanted == step
+    let same_number = || number.parse::<u32>().is_ok_and(|number| wanted.parse() == Ok(number));
+    wanted == name || wanted == step || same_number()
 }
 
 /// Whether an event is about an agent; of an undone write, any of those that may have done it.

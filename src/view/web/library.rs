@@ -26,7 +26,7 @@ pub struct Sources {
     /// Whether a process is at a run.
     pub life: fn(&DataDir, &RunDir) -> Result<Life, StoreError>,
     /// What is known of a run without reading its log; `None` when it has no records.
-    pub projection: fn(&RunDir) -> Result<Option<Projection>, StoreError>,
+    pub projection: fn(&RunDir, Life) -> Result<Option<Projection>, StoreError>,
 }
 
 /// Why there is no page.
@@ -131,7 +131,7 @@ impl Library {
     pub(super) fn glance(&self, run: &RunId) -> Result<Option<(Projection, Life)>, StoreError> {
         let dir = self.sources.data.run(run);
         let life = (self.sources.life)(&self.sources.data, &dir)?;
-        Ok((self.sources.projection)(&dir)?.map(|state| (state, life)))
+        Ok((self.sources.projection)(&dir, life)?.map(|state| (state, life)))
     }
 
     /// The directory of a run that is there: a name from an address is looked up, never made a path of.

@@ -22,7 +22,7 @@ fn gone(_: &DataDir, _: &RunDir) -> Result<Life, StoreError> {
     Ok(Life::Gone)
 }
 
-fn from_run_file(dir: &RunDir) -> Result<Option<Projection>, StoreError> {
+fn from_run_file(dir: &RunDir, _: Life) -> Result<Option<Projection>, StoreError> {
     crate::store::atomic::load_json(&dir.run_file())
 }
 
