@@ -12,6 +12,7 @@ mod check;
 mod commit;
 mod fallback;
 mod guard;
+mod interrupted;
 mod ledger;
 pub mod orphan;
 mod own;

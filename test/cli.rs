@@ -17,16 +17,19 @@ mod events;
 mod queries;
 #[path = "cli/replay.rs"]
 mod replay;
+#[path = "cli/resume.rs"]
+mod resume;
 #[path = "cli/rotation.rs"]
 mod rotation;
 #[path = "cli/run.rs"]
 mod run;
+#[path = "cli/stop.rs"]
+mod stop;
+#[path = "support/scripted.rs"]
+mod support;
+#[path = "cli/undo.rs"]
+mod undo;
+#[path = "cli/verdict.rs"]
+mod verdict;
 #[path = "cli/workflows.rs"]
 mod workflows;
-
-/// The parts that these tests use.
-mod support {
-    pub(crate) mod program;
-    pub(crate) mod project;
-    pub(crate) mod test_env;
-}

@@ -77,7 +77,7 @@ impl Run {
         let Some(order) = AgentOrder::of(order) else { return Ok(PhaseResult::success()) };
         let mut note = None;
         loop {
-            let before = self.before().await?;
+            let before = self.before(&[order.order]).await?;
             let leg = self.next_leg(&order);
             let ended = self.leg(&order, leg, Some(&before), note.take()).await?;
             let undone = self.judge_leg(before, order.order, leg, order.agent).await?;

@@ -55,7 +55,7 @@ impl Run {
         }
         let mut note = None;
         let (results, blame) = loop {
-            let before = self.before().await?;
+            let before = self.before(&orders.iter().collect::<Vec<_>>()).await?;
             let results = self.side_by_side(&members, note.as_deref()).await;
             let undone = self.judge_block(before).await?;
             let results: Vec<(Member, Duration)> =

@@ -94,12 +94,6 @@ pub(super) fn rules(plan: &Plan, agent: &AgentName) -> Result<tree::Guard, TreeE
 }
 
 impl Run {
-    /// Looks at everything before a leg, a block or a check.
-    pub(super) async fn before(&self) -> Result<LegStart, RunError> {
-        self.look_at_own_files();
-        self.guard.before().await
-    }
-
     /// Looks again after a leg, keeps what the agent may write and undoes the rest.
     pub(super) async fn judge_leg(
         &self,

@@ -14,7 +14,7 @@ use super::ledger::Ledger;
 use super::recovery::{self, Refusal, Unchanged};
 use super::site::{self, Site};
 use super::stop::StopFiles;
-use super::{Bells, Run, RunError, Watch, orphan};
+use super::{Bells, Run, RunError, Watch, interrupted, orphan};
 use crate::envelope::{Schema, built_in};
 use crate::event::{Event, FORMAT, RunStart};
 use crate::host::{self, Mark, zone};
@@ -94,6 +94,12 @@ pub enum StartError {
         run: RunId,
         /// Where it was; git's name for it if that is not known.
         path: PathBuf,
+    },
+    /// The log of the run to resume has lost records that other files of the run speak of.
+    #[error("the log of run `{run}` has lost records that were written to it")]
+    Lost {
+        /// The run.
+        run: RunId,
     },
     /// The run may not be gone on with as things are.
     #[error("run `{run}` cannot be resumed: {refusal}")]
@@ -308,6 +314,7 @@ fn begin(
         Some(unchanged) => recovery::admit(&dir, &state, &mut tree, unchanged)?,
         None => None,
     };
+    let unrecorded = interrupted::find(&dir, &plan, &state, &mut tree)?;
     let first = state.origin.is_none();
     let plan_json = serde_json::to_value(&plan).expect("a plan is plain data");
     let begun = RunStart {
@@ -360,6 +367,7 @@ fn begin(
         dir.remove(Path::new("stop"))?;
     }
     run.record(None, Event::RunStart(begun))?;
+    run.record_unrecorded(unrecorded)?;
     run.sync()?;
     Ok(Begun { run })
 }
