@@ -90,3 +90,19 @@ fn r11_6_what_a_check_made_is_committed_too() {
     assert_eq!((finished.end(), lab.outcome()), ("exit 0".to_owned(), "goal_met".to_owned()), "{finished}");
     assert_eq!(files_of_head(&lab), "a: built\n\nsrc/a\nsrc/made\n");
 }
+
+#[test]
+fn r11_6_what_a_leg_made_that_was_killed_with_fia_is_committed_after_a_resume() {
+    let mut first = turn("echo built > src/a; echo n > src/new; touch .fia/runs/r/context_handoff/there");
+    first["hang"] = json!(true);
+    let lab = Lab::new(&steps(), &json!({"build": [first], "build@2": [turn("echo built > src/a")]}));
+    let running = lab.start_until(".fia/runs/r/context_handoff/there");
+    running.signal(rustix::process::Signal::KILL);
+    assert_eq!(running.finish().end(), "signal 9");
+    lab.env.write("README", "edited by the user meanwhile\n");
+    let finished = lab.fia(&["resume", "r"]);
+    assert_eq!((finished.end(), lab.outcome()), ("exit 0".to_owned(), "goal_met".to_owned()), "{finished}");
+    assert_eq!(files_of_head(&lab), "a: built\n\nsrc/a\nsrc/new\n");
+    assert_eq!(lab.status(), " M README\n");
+    assert!(!lab.env.work().join(".fia/runs/r/leg_start.json").exists());
+}

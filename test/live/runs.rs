@@ -388,3 +388,51 @@ fn doctor_sees_a_stable_prefix_of_claude_and_names_what_breaks_it() {
 fn doctor_sees_a_stable_prefix_of_pi() {
     doctor_sees_the_prefix(Cli::Pi);
 }
+
+/// A reviewer is told to edit a source file, does it by its shell, and does it again when it is told not to.
+fn is_undone_retried_and_blocked(cli: Cli) {
+    let review = json!({"status": "success", "summary": "I mended it on the way", "approved": true, "findings": [],
+                        "blocking": []});
+    let edit = |text: &str| {
+        let command = format!("echo '{text}' >> lib.rs && git add lib.rs && git commit --quiet --message mended");
+        json!([{"do": "bash", "command": command}, {"text": report(&review)}])
+    };
+    let scenario = json!({
+        "rules": [{"match": "some of your writes were undone", "steps": edit("again")},
+                  {"match": "JOB-8", "steps": edit("mended")}],
+        "exhausted": {"text": "no rule matched"},
+    });
+    let stage = Stage::new(cli, scenario);
+    stage.env.write("lib.rs", "the user's own\n");
+    stage.env.git(&["add", "lib.rs"]);
+    stage.env.git(&["commit", "--quiet", "--message", "a source file"]);
+    stage.env.write("lib.rs", "the user's own, edited\n");
+    let head = stage.env.git(&["rev-parse", "HEAD"]);
+    let finished = stage.run(&["run", "review", "JOB-8: edit lib.rs"]);
+    assert_eq!(finished.end(), "exit 1", "{finished}");
+    let events = stage.events();
+    let again: Vec<_> = of(&events, "permission_retry").iter().map(|event| event["payload"]["again"].clone()).collect();
+    assert_eq!(again, [json!(true), json!(false)], "{finished}");
+    assert_eq!(of(&events, "run_end")[0]["name"], "blocked_by_gate");
+    assert_eq!(stage.env.read("lib.rs"), "the user's own, edited\n");
+    assert_eq!(
+        (stage.env.git(&["rev-parse", "HEAD"]), stage.env.git(&["status", "--porcelain"])),
+        (head, " M lib.rs\n".to_owned())
+    );
+    // The second try is told in the session of the first.
+    let leases: Vec<_> = of(&events, "agent_start").iter().map(|event| event["payload"]["lease"].clone()).collect();
+    assert_eq!(leases, ["cold", "restored"]);
+    assert!(finished.stderr.contains("fia undo --rescue 1 brings it back"), "{finished}");
+}
+
+#[test]
+#[ignore = "needs target/engines: sh test/engines.sh, then cargo test --test live -- --ignored"]
+fn claude_as_a_reviewer_that_edits_is_undone_retried_and_blocked() {
+    is_undone_retried_and_blocked(Cli::Claude);
+}
+
+#[test]
+#[ignore = "needs target/engines: sh test/engines.sh, then cargo test --test live -- --ignored"]
+fn pi_as_a_reviewer_that_edits_is_undone_retried_and_blocked() {
+    is_undone_retried_and_blocked(Cli::Pi);
+}
