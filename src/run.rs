@@ -165,7 +165,11 @@ impl Run {
                 Step::Wait { until, agent, reason, count } => {
                     self.wait(Waiting { until: Some(until), reason, agent, count }, until).await?
                 }
-                step => step,
+                step @ (Step::Phase(_)
+                | Step::Parallel { .. }
+                | Step::Reuse { .. }
+                | Step::Skip { .. }
+                | Step::End { .. }) => step,
             };
             if let Some((outcome, reason)) = self.held_back(&step)? {
                 return self.end(outcome, reason).await;

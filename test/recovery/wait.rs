@@ -93,6 +93,6 @@ async fn r10_5_a_stop_file_ends_a_wait() {
             }
         }))
         .await;
-    assert_eq!((told.outcome, &*told.reason), (Outcome::StoppedByRequest, "stopped by request: lunch"));
+    assert_eq!((told.outcome, &*told.reason), (Outcome::StoppedByRequest, "lunch"));
     assert!(told.records.last().unwrap().ts.to_rfc3339().as_str() < "2026-11-30T12:30");
 }
