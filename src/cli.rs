@@ -10,17 +10,22 @@ mod config;
 mod demo;
 mod doctor;
 mod events;
+mod figures;
 mod held;
 mod project;
 mod query;
+mod reading;
 mod report;
 mod resume;
 mod run;
 mod screen;
 mod signals;
+mod spans;
 mod stop;
 mod undo;
 mod verdict;
+mod view;
+mod watch;
 mod workflows;
 mod worktree;
 
@@ -57,8 +62,16 @@ enum Command {
     Phases(query::RunArg),
     /// List the agents of a run with their sessions
     Agents(query::RunArg),
+    /// List engines and models over all runs
+    Models(figures::ModelsArgs),
     /// Print the event log of a run
     Events(events::EventsArgs),
+    /// Report what a run cost, phase by phase, and what rotation and pruning saved
+    Report(figures::ReportArgs),
+    /// Watch a run on a screen of its own
+    Watch(watch::WatchArgs),
+    /// Serve pages about the runs of this repository to a browser on this machine
+    View(view::ViewArgs),
     /// Stop a run, or all runs of this repository
     Stop(stop::StopArgs),
     /// Say yes to the approval that a run asks for
@@ -102,7 +115,11 @@ pub fn main() -> ExitCode {
         Command::Show(args) => query::show(&args),
         Command::Phases(args) => query::phases(&args),
         Command::Agents(args) => query::agents(&args),
+        Command::Models(args) => figures::models(&args),
         Command::Events(args) => events::events(&args),
+        Command::Report(args) => figures::report(&args),
+        Command::Watch(args) => watch::watch(&args),
+        Command::View(args) => view::view(&args),
         Command::Stop(args) => stop::stop(&args),
         Command::Approve(args) => approve::answer(&args, approve::Decision::Approve),
         Command::Reject(args) => approve::answer(&args, approve::Decision::Reject),
