@@ -11,7 +11,7 @@ use fia::ids::{EngineName, RunId};
 use fia::plan::build::{Request, build};
 use fia::run::recovery::Unchanged;
 use fia::run::recovery::Unchanged;
-use fia::run::{Resumption, self, Beginning, Bells, Level, Resumption, Watch};
+use fia::run::{self, Beginning, Bells, Level, Resumption, Watch};
 use fia::store::DataDir;
 use fia::tree::Repository;
 use tokio::sync::watch;
