@@ -87,7 +87,6 @@ pub enum StartError {
         #[source]
         source: Impossible,
     },
-<<<<<<< HEAD
     /// The work tree of the run to resume is gone.
     #[error("the work tree of run `{run}` is gone: `{path}`")]
     WorktreeGone {
@@ -95,13 +94,12 @@ pub enum StartError {
         run: RunId,
         /// Where it was; git's name for it if that is not known.
         path: PathBuf,
-=======
+    },
     /// The log of the run to resume has lost records that other files of the run speak of.
     #[error("the log of run `{run}` has lost records that were written to it")]
     Lost {
         /// The run.
         run: RunId,
->>>>>>> control
     },
     /// The run may not be gone on with as things are.
     #[error("run `{run}` cannot be resumed: {refusal}")]
