@@ -64,7 +64,10 @@ impl HttpBody for Passing {
     type Data = Bytes;
     type Error = reqwest::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, reqwest::Error>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, reqwest::Error>>> {
         let polled = ready!(Pin::new(&mut self.body).poll_frame(cx));
         match &polled {
             Some(Ok(frame)) => {

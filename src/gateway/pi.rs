@@ -81,8 +81,8 @@ impl Session {
             conversation: CONVERSATION,
             messages: &messages,
             now_ms,
-            // pi does not say that it tries again, and asks the same question then.
-            kind: RequestKind::Model { body_sha256: &body_sha256, retry: true },
+            // pi does not say that it tries again: the same question, and the last one was not answered.
+            kind: RequestKind::Model { body_sha256: &body_sha256, retry: memory.open.is_some() },
             window: told.window.or(self.window),
             lifetime: told.lifetime,
             rates: self.rates,

@@ -78,7 +78,10 @@ mod tests {
     #[test]
     fn a_path_of_the_base_url_stays_in_front() {
         let join = |base, path, query| Upstream::parse(base).unwrap().join(path, query).to_string();
-        assert_eq!(join(ANTHROPIC, "/v1/messages", Some("beta=true")), "https://api.anthropic.com/v1/messages?beta=true");
+        assert_eq!(
+            join(ANTHROPIC, "/v1/messages", Some("beta=true")),
+            "https://api.anthropic.com/v1/messages?beta=true"
+        );
         assert_eq!(join("http://localhost:1/llm/", "/v1/models", None), "http://localhost:1/llm/v1/models");
         assert_eq!(join("https://example.invalid", "/a%2Fb%20c", None), "https://example.invalid/a%2Fb%20c");
     }
