@@ -6,6 +6,7 @@
 mod acting;
 mod config;
 mod demo;
+mod doctor;
 mod events;
 mod project;
 mod query;
@@ -52,6 +53,8 @@ enum Command {
     Workflows(workflows::WorkflowsArgs),
     /// Look at the configuration
     Config(config::ConfigArgs),
+    /// Say what is installed, who is logged in, and whether ceilings can fire
+    Doctor(doctor::DoctorArgs),
     /// Act a script as the scripted engine
     #[command(hide = true, name = crate::engine::scripted::SUBCOMMAND)]
     Act(acting::ActArgs),
@@ -81,6 +84,7 @@ pub fn main() -> ExitCode {
         Command::Events(args) => events::events(&args),
         Command::Workflows(args) => workflows::workflows(&args),
         Command::Config(args) => config::config(&args),
+        Command::Doctor(args) => doctor::doctor(&args),
         Command::Act(args) => acting::act(args),
         Command::Provider(args) => acting::provider(args),
     };
