@@ -11,6 +11,7 @@ mod guard;
 mod ledger;
 mod phase;
 mod prompt;
+mod pruning;
 mod relay;
 mod start;
 mod turn;
@@ -116,6 +117,7 @@ pub struct Run {
     ledger: RefCell<ledger::Ledger>,
     guard: guard::Guard,
     digests: RefCell<prompt::Digests>,
+    pruning: RefCell<pruning::Pruning>,
     /// The clock, so that tests can set it.
     now: fn() -> DateTime<Utc>,
     started: tokio::time::Instant,

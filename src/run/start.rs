@@ -253,6 +253,7 @@ fn begin(
         ledger: RefCell::new(Ledger::new(run, dir, journal, state, projection, watchers)),
         guard: Guard::new(tree),
         digests: RefCell::default(),
+        pruning: RefCell::default(),
         now,
         started: tokio::time::Instant::now(),
     };
