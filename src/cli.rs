@@ -8,12 +8,14 @@ mod config;
 mod demo;
 mod doctor;
 mod events;
+mod gateway;
 mod project;
 mod query;
 mod report;
 mod run;
 mod screen;
 mod signals;
+mod simulate;
 mod workflows;
 
 use std::io::{self, IsTerminal as _};
@@ -55,6 +57,10 @@ enum Command {
     Config(config::ConfigArgs),
     /// Say what is installed, who is logged in, and whether ceilings can fire
     Doctor(doctor::DoctorArgs),
+    /// Shorten old tool results between any client and its provider
+    Gateway(gateway::GatewayArgs),
+    /// See what other policies would cost, on made-up or recorded conversations
+    Simulate(simulate::SimulateArgs),
     /// Act a script as the scripted engine
     #[command(hide = true, name = crate::engine::scripted::SUBCOMMAND)]
     Act(acting::ActArgs),
@@ -85,6 +91,8 @@ pub fn main() -> ExitCode {
         Command::Workflows(args) => workflows::workflows(&args),
         Command::Config(args) => config::config(&args),
         Command::Doctor(args) => doctor::doctor(&args),
+        Command::Gateway(args) => gateway::gateway(&args),
+        Command::Simulate(args) => simulate::simulate(&args),
         Command::Act(args) => acting::act(args),
         Command::Provider(args) => acting::provider(args),
     };

@@ -111,6 +111,10 @@ impl Reader {
 
     fn line(&mut self, line: &[u8]) {
         let Some(data) = line.strip_prefix(b"data:") else { return };
+        // Most lines are pieces of text, and this finds out without parsing them.
+        if memchr::memmem::find(data, b"message_").is_none() {
+            return;
+        }
         let Ok(told) = serde_json::from_slice::<Told<'_>>(data) else { return };
         let usage = match told.kind.as_ref() {
             "message_start" => told.message.and_then(|message| message.usage),

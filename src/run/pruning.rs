@@ -129,7 +129,8 @@ impl Run {
         let (state, damage) = PruneState::parse(&bytes);
         if let Some(damage) = damage {
             let aside = path.with_extension("damaged.json");
-            std::fs::rename(&path, &aside).map_err(|error| format!("cannot set `{}` aside: {error}", path.display()))?;
+            std::fs::rename(&path, &aside)
+                .map_err(|error| format!("cannot set `{}` aside: {error}", path.display()))?;
             tracing::warn!("`{}` was set aside as `{}`: {damage}", path.display(), aside.display());
         }
         Ok(state)
