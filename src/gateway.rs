@@ -33,7 +33,7 @@ use tokio::task::AbortHandle;
 
 pub use self::upstream::{ANTHROPIC, Upstream, UpstreamError};
 use crate::economy::prices::Rates;
-use crate::event::Event;
+use crate::event::{ContextPruned, Event, PrefixChanged};
 use crate::ids::AgentName;
 use crate::prune::conversation::PruneState;
 use crate::prune::settings::Settings;
@@ -78,7 +78,7 @@ pub struct SessionOptions {
     pub agent: AgentName,
     /// How results shrink; `None` shortens nothing new, and still repeats what was shortened before.
     pub settings: Option<Settings>,
-    /// The model's window in tokens; `None` never prunes.
+    /// The model's window in tokens; `None` leaves it to what pi says, and else never prunes.
     pub window: Option<u64>,
     /// Relative prices, for rounds on a warm cache.
     pub rates: Rates,
@@ -98,7 +98,25 @@ pub struct Session {
     base_url: String,
     token: String,
     shared: Arc<Shared>,
-    events: mpsc::UnboundedReceiver<Event>,
+    news: mpsc::UnboundedReceiver<News>,
+}
+
+/// What a session has to say.
+#[derive(Debug, Clone, PartialEq)]
+pub enum News {
+    /// A round ran, or none did for another reason than last time.
+    Pruned(ContextPruned),
+    /// A request does not extend the one before it.
+    PrefixChanged(PrefixChanged),
+}
+
+impl From<News> for Event {
+    fn from(news: News) -> Self {
+        match news {
+            News::Pruned(pruned) => Self::ContextPruned(pruned),
+            News::PrefixChanged(changed) => Self::PrefixChanged(changed),
+        }
+    }
 }
 
 impl Gateway {
@@ -139,11 +157,11 @@ impl Gateway {
     /// When no random number can be had, or TLS cannot be set up.
     pub fn session(&self, options: SessionOptions) -> Result<Session, GatewayError> {
         let token = token()?;
-        let (sender, events) = mpsc::unbounded_channel();
+        let (sender, news) = mpsc::unbounded_channel();
         let session = Arc::new(session::Session::new(options, Arc::clone(&self.shared.now), sender)?);
         self.shared.sessions.write().unwrap_or_else(PoisonError::into_inner).insert(token.clone(), session);
         let base_url = format!("http://{}/s/{token}", self.address);
-        Ok(Session { base_url, token, shared: Arc::clone(&self.shared), events })
+        Ok(Session { base_url, token, shared: Arc::clone(&self.shared), news })
     }
 }
 
@@ -159,16 +177,16 @@ impl Session {
         &self.base_url
     }
 
-    /// The next thing that happened (`context_pruned`, `prefix_changed`), if there is one already.
+    /// The next thing that happened, if there is one already.
     ///
     /// A request makes two at most, so whoever runs an agent and looks now and then loses none and holds up none.
-    pub fn event(&mut self) -> Option<Event> {
-        self.events.try_recv().ok()
+    pub fn news(&mut self) -> Option<News> {
+        self.news.try_recv().ok()
     }
 
     /// Waits for the next thing that happened.
-    pub async fn next_event(&mut self) -> Option<Event> {
-        self.events.recv().await
+    pub async fn next_news(&mut self) -> Option<News> {
+        self.news.recv().await
     }
 }
 

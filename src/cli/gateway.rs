@@ -13,8 +13,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::project::Project;
 use super::report::CliError;
 use crate::economy::prices::Rates;
-use crate::event::{ContextPruned, Event};
-use crate::gateway::{ANTHROPIC, Gateway, GatewayError, Session, SessionOptions, Upstream};
+use crate::event::ContextPruned;
+use crate::gateway::{ANTHROPIC, Gateway, GatewayError, News, Session, SessionOptions, Upstream};
 use crate::ids::AgentName;
 use crate::prune::conversation::{DEFAULT_WINDOW, EXPECTED_REQUESTS, PruneState};
 use crate::prune::settings::{Mode, Settings};
@@ -30,7 +30,7 @@ pub(super) struct GatewayArgs {
     /// Listen here, on loopback; port 0 takes a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// The provider behind it; $ANTHROPIC_BASE_URL, else Anthropic's, if left out
+    /// The provider behind it; `ANTHROPIC_BASE_URL`, else Anthropic's, if left out
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
 }
@@ -94,12 +94,11 @@ async fn serve(listen: SocketAddr, options: SessionOptions) -> Result<ExitCode, 
         tokio::select! {
             _ = interrupted.recv() => return Ok(ExitCode::from(130)),
             _ = ended.recv() => return Ok(ExitCode::from(143)),
-            Some(event) = session.next_event() => match event {
-                Event::ContextPruned(pruned) => say(&told(&pruned)),
-                Event::PrefixChanged(changed) => {
+            Some(news) = session.next_news() => match news {
+                News::Pruned(pruned) => say(&told(&pruned)),
+                News::PrefixChanged(changed) => {
                     say(&format!("prefix changed at {}, byte {}", changed.block, changed.byte));
                 }
-                _ => {}
             },
         }
     }

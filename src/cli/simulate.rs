@@ -80,7 +80,7 @@ fn from_run(what: What, run: &str) -> Result<Replay, CliError> {
     let recording = recorded::Recording::read(&dir)?;
     match what {
         What::Rotation => Ok(recording.rotation()),
-        What::Pruning => recording.pruning(&dir),
+        What::Pruning => Ok(recording.pruning(&dir)),
         What::Watermark => recording.watermark(&dir),
     }
 }

@@ -20,6 +20,7 @@ const CONVERSATION: &str = "pi";
 /// What the extension knows beside the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Told {
+    /// Of the model, where the configuration does not say it.
     window: Option<u64>,
     lifetime: CacheLifetime,
 }
@@ -83,7 +84,7 @@ impl Session {
             now_ms,
             // pi does not say that it tries again: the same question, and the last one was not answered.
             kind: RequestKind::Model { body_sha256: &body_sha256, retry: memory.open.is_some() },
-            window: told.window.or(self.window),
+            window: self.window.or(told.window),
             lifetime: told.lifetime,
             rates: self.rates,
             expected: self.expected,

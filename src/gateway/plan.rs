@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 
 use axum::body::Bytes;
 
+use super::News;
 use super::session::Session;
-use crate::event::{ContextPruned, Event, PrefixChanged};
+use crate::event::{ContextPruned, PrefixChanged};
 use crate::mask;
 use crate::prune::conversation::{Plan, PruneState, Request, RequestKind, Save, Ticket};
 use crate::prune::prefix;
@@ -169,7 +170,7 @@ impl Session {
         let ran = event.soft + event.hard > 0;
         if ran || (is_news && known.said != event.reason) {
             known.said.clone_from(&event.reason);
-            self.tell(Event::ContextPruned(event));
+            self.tell(News::Pruned(event));
         }
     }
 
@@ -180,7 +181,7 @@ impl Session {
         let Some(last) = last.filter(|_| plan.round.is_err()) else { return };
         let hide = |text: &str| mask::secrets(text).into_owned();
         if let Some(found) = prefix::difference(&last, sent, hide) {
-            self.tell(Event::PrefixChanged(PrefixChanged {
+            self.tell(News::PrefixChanged(PrefixChanged {
                 agent: self.agent.clone(),
                 block: found.block,
                 byte: found.byte,

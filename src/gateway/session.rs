@@ -7,9 +7,8 @@ use axum::body::Bytes;
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 
 use super::plan::{Memory, Outgoing, Question};
-use super::{GatewayError, Now, Save, SessionOptions, Upstream};
+use super::{GatewayError, News, Now, Save, SessionOptions, Upstream};
 use crate::economy::prices::Rates;
-use crate::event::Event;
 use crate::ids::AgentName;
 use crate::prune::conversation::Ticket;
 use crate::prune::settings::Settings;
@@ -26,14 +25,14 @@ pub(super) struct Session {
     /// Locked from the moment a request is looked at until its state is saved: a later one must find it there.
     memory: Arc<Mutex<Memory>>,
     now: Now,
-    events: mpsc::UnboundedSender<Event>,
+    news: mpsc::UnboundedSender<News>,
 }
 
 impl Session {
     pub(super) fn new(
         options: SessionOptions,
         now: Now,
-        events: mpsc::UnboundedSender<Event>,
+        news: mpsc::UnboundedSender<News>,
     ) -> Result<Self, GatewayError> {
         let upstream = match options.upstream {
             None => None,
@@ -52,7 +51,7 @@ impl Session {
             upstream,
             memory: Arc::new(Mutex::new(Memory::new(options.state))),
             now,
-            events,
+            news,
         })
     }
 
@@ -92,8 +91,8 @@ impl Session {
     }
 
     /// Tells the owner. Nobody listens any more once the session is closed.
-    pub(super) fn tell(&self, event: Event) {
-        let _closed = self.events.send(event);
+    pub(super) fn tell(&self, news: News) {
+        let _closed = self.news.send(news);
     }
 }
 

@@ -51,18 +51,18 @@ struct Message {
 
 #[derive(Deserialize)]
 struct Tokens {
-    #[serde(default)]
-    input_tokens: Option<u64>,
-    #[serde(default)]
-    cache_read_input_tokens: Option<u64>,
-    #[serde(default)]
-    cache_creation_input_tokens: Option<u64>,
+    #[serde(default, rename = "input_tokens")]
+    input: Option<u64>,
+    #[serde(default, rename = "cache_read_input_tokens")]
+    cache_read: Option<u64>,
+    #[serde(default, rename = "cache_creation_input_tokens")]
+    cache_write: Option<u64>,
 }
 
 impl Tokens {
     /// Input with its cached parts; `None` when the answer says nothing.
     fn context(&self) -> Option<u64> {
-        let parts = [self.input_tokens, self.cache_read_input_tokens, self.cache_creation_input_tokens];
+        let parts = [self.input, self.cache_read, self.cache_write];
         let sum = parts.into_iter().flatten().fold(0, u64::saturating_add);
         (sum > 0).then_some(sum)
     }

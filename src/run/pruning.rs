@@ -103,11 +103,13 @@ impl Run {
         let configured = known.as_ref().and_then(|model| model.context_window);
         let reported = self.with_state(|state| state.agents.entry(asked.agent).and_then(|entry| entry.context_window));
         let rates = known.and_then(|model| model.prices).map_or(Rates::STANDARD, |prices| prices.rates());
+        // pi says itself what window its model has.
+        let otherwise = (asked.choice.engine != EngineName::Pi).then_some(DEFAULT_WINDOW);
         let path = self.place.dir.pruning(asked.agent);
         Ok(SessionOptions {
             agent: asked.agent.clone(),
             settings: Some(settings),
-            window: Some(configured.or(reported).unwrap_or(DEFAULT_WINDOW)),
+            window: configured.or(reported).or(otherwise),
             rates,
             expected: EXPECTED_REQUESTS,
             upstream,
@@ -150,9 +152,9 @@ impl Run {
     /// Writes down what the gateway has to say of an agent.
     pub(super) fn record_pruning(&self, asked: &TurnOrder<'_>) -> Result<(), RunError> {
         loop {
-            let next = self.pruning.borrow_mut().open.get_mut(asked.agent).and_then(|open| open.session.event());
+            let next = self.pruning.borrow_mut().open.get_mut(asked.agent).and_then(|open| open.session.news());
             match next {
-                Some(event) => self.record(Some(&asked.order.phase), event)?,
+                Some(news) => self.record(Some(&asked.order.phase), news.into())?,
                 None => return Ok(()),
             }
         }

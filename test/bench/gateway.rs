@@ -7,6 +7,7 @@
 //! Server, gateway and client each have a thread and a runtime of their own; both ways are measured by turns in one
 //! run. Ratios are what counts, as absolute figures belong to the machine.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -33,7 +34,7 @@ const ROUNDS: usize = 7;
 const PACED_CHUNKS: usize = 400;
 const PACE: Duration = Duration::from_millis(2);
 
-fn main() {
+fn main() -> std::io::Result<()> {
     let (server, start) = (serve(), Instant::now());
     let gateway = gateway(server);
     let direct = format!("http://{server}");
@@ -56,15 +57,28 @@ fn main() {
     let [direct_delay, gateway_delay] = delay.each_mut().map(median);
     let [direct_late, late] = delay.each_ref().map(|sorted| sorted[sorted.len() * 99 / 100]);
     let mib = |speed: f64| speed / 1024.0 / 1024.0;
-    println!("                        direct     gateway");
-    println!("throughput, MiB/s     {:8.0}    {:8.0}    {:.2}x", mib(direct_speed), mib(speed), speed / direct_speed);
-    println!("chunk, median, ms     {direct_delay:8.3}    {gateway_delay:8.3}    {:+.3}", gateway_delay - direct_delay);
-    println!("chunk, 99 of 100, ms  {direct_late:8.3}    {late:8.3}    {:+.3}", late - direct_late);
-    println!(
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "                        direct     gateway")?;
+    writeln!(
+        out,
+        "throughput, MiB/s     {:8.0}    {:8.0}    {:.2}x",
+        mib(direct_speed),
+        mib(speed),
+        speed / direct_speed
+    )?;
+    writeln!(
+        out,
+        "chunk, median, ms     {direct_delay:8.3}    {gateway_delay:8.3}    {:+.3}",
+        gateway_delay - direct_delay
+    )?;
+    writeln!(out, "chunk, 99 of 100, ms  {direct_late:8.3}    {late:8.3}    {:+.3}", late - direct_late)?;
+    writeln!(
+        out,
         "({ROUNDS} answers each of {} MiB and of {PACED_CHUNKS} chunks {PACE:?} apart, {:.0?} in all)",
         FLOOD_BYTES >> 20,
         start.elapsed()
-    );
+    )?;
+    Ok(())
 }
 
 /// Bytes a second of an answer that is sent as fast as it goes.

@@ -158,7 +158,7 @@ async fn a_prefix_that_changed_is_named_and_secrets_in_it_are_not() {
     scene.send(&body).await;
     body["messages"][1]["content"][0]["thinking"] = json!("sk-ant-bbbbbbbbbbbbbbbbbbbbbbbb");
     scene.send(&body).await;
-    let events: Vec<String> = std::iter::from_fn(|| scene.session.event()).map(|event| format!("{event:?}")).collect();
+    let events: Vec<String> = std::iter::from_fn(|| scene.session.news()).map(|event| format!("{event:?}")).collect();
     let changed = events.iter().find(|event| event.contains("PrefixChanged")).unwrap();
     assert!(changed.contains("messages[1].content[0] thinking") && !changed.contains("bbbb"), "{changed}");
 }

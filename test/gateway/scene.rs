@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, Utc};
 use fia::economy::prices::Rates;
-use fia::event::{ContextPruned, Event};
-use fia::gateway::{Gateway, Now, Session, SessionOptions, Upstream};
+use fia::event::ContextPruned;
+use fia::gateway::{Gateway, News, Now, Session, SessionOptions, Upstream};
 use fia::provider::{Bodies, Options, Provider, Scenario};
 use fia::prune::conversation::PruneState;
 use fia::prune::settings::{Mode, Settings};
@@ -127,13 +127,12 @@ impl Scene {
 
     /// What was said of rounds since the last look.
     pub(crate) fn rounds(&mut self) -> Vec<ContextPruned> {
-        let events = std::iter::from_fn(|| self.session.event());
-        events
-            .filter_map(|event| match event {
-                Event::ContextPruned(pruned) => Some(pruned),
-                _ => None,
-            })
-            .collect()
+        let news = std::iter::from_fn(|| self.session.news());
+        news.filter_map(|news| match news {
+            News::Pruned(pruned) => Some(pruned),
+            News::PrefixChanged(_) => None,
+        })
+        .collect()
     }
 
     /// The reasons since the last look.

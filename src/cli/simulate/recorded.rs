@@ -7,7 +7,7 @@ use super::Replay;
 use super::transcript::{self, Request, lifetime};
 use crate::channel::Row;
 use crate::cli::report::CliError;
-use crate::event::{Delivery, Event};
+use crate::event::{ContextRead, Delivery, Event};
 use crate::ids::{AgentName, EngineName, PhaseName};
 use crate::plan::Plan;
 use crate::simulate::pruning;
@@ -34,6 +34,22 @@ struct Agent {
     deliveries: Vec<Delivery>,
 }
 
+impl Agent {
+    fn read(&mut self, at_ms: i64, phase: Option<&PhaseName>, read: &ContextRead) {
+        if self.phase.as_ref() != phase {
+            self.phase = phase.cloned();
+            self.phases += 1;
+        }
+        match read.context_tokens {
+            Some(context) => {
+                let (phase, session) = (self.phases, self.sessions);
+                self.requests.push(Recorded { at_ms, phase, session, context, usage: read.usage });
+            }
+            None => self.unknown += 1,
+        }
+    }
+}
+
 impl Recording {
     /// Reads the log of a run.
     pub(super) fn read(dir: &RunDir) -> Result<Self, StoreError> {
@@ -48,37 +64,21 @@ impl Recording {
     }
 
     fn push(&mut self, at_ms: i64, phase: Option<&PhaseName>, event: Event) {
-        match event {
-            Event::RunStart(start) => {
-                self.plan = self.plan.take().or_else(|| serde_json::from_value(start.plan?).ok());
-            }
-            Event::AgentStart(start) => {
-                let agent = self.agents.entry(start.agent.clone()).or_default();
-                agent.sessions += u32::from(start.session_id.is_none());
-                if let Some(phase) = phase {
-                    let file = format!("agents/{}/{phase}.{}.transcript.jsonl", start.agent, start.leg);
-                    if agent.legs.last().is_none_or(|(known, _)| *known != file) {
-                        agent.legs.push((file, start.engine));
-                    }
+        if let Event::RunStart(start) = event {
+            self.plan = self.plan.take().or_else(|| serde_json::from_value(start.plan?).ok());
+        } else if let Event::AgentStart(start) = event {
+            let agent = self.agents.entry(start.agent.clone()).or_default();
+            agent.sessions += u32::from(start.session_id.is_none());
+            if let Some(phase) = phase {
+                let file = format!("agents/{}/{phase}.{}.transcript.jsonl", start.agent, start.leg);
+                if agent.legs.last().is_none_or(|(known, _)| *known != file) {
+                    agent.legs.push((file, start.engine));
                 }
             }
-            Event::Context(read) => {
-                let agent = self.agents.entry(read.agent).or_default();
-                if agent.phase.as_ref() != phase {
-                    agent.phase = phase.cloned();
-                    agent.phases += 1;
-                }
-                let Some(context) = read.context_tokens else {
-                    agent.unknown += 1;
-                    return;
-                };
-                let (phase, session) = (agent.phases, agent.sessions);
-                agent.requests.push(Recorded { at_ms, phase, session, context, usage: read.usage });
-            }
-            Event::Message(delivery) => {
-                self.agents.entry(delivery.agent.clone()).or_default().deliveries.push(delivery);
-            }
-            _ => {}
+        } else if let Event::Context(read) = event {
+            self.agents.entry(read.agent.clone()).or_default().read(at_ms, phase, &read);
+        } else if let Event::Message(delivery) = event {
+            self.agents.entry(delivery.agent.clone()).or_default().deliveries.push(delivery);
         }
     }
 
@@ -110,7 +110,7 @@ impl Recording {
     }
 
     /// Its agents under other rules of pruning. Sizes of results stand in the transcripts of claude alone.
-    pub(super) fn pruning(&self, dir: &RunDir) -> Result<Replay, CliError> {
+    pub(super) fn pruning(&self, dir: &RunDir) -> Replay {
         let mut left_out = Vec::new();
         let mut read = BTreeMap::new();
         for (name, agent) in &self.agents {
@@ -138,10 +138,10 @@ impl Recording {
             read.insert(name.clone(), requests);
         }
         left_out.push("Prompts are not in the transcripts: their sizes are left out.".to_owned());
-        Ok(self.replay(left_out, |name, _| {
+        self.replay(left_out, |name, _| {
             let requests = read.get(name).filter(|requests| !requests.is_empty())?;
             Some(pruning::replay(&transcript::turns(requests)))
-        }))
+        })
     }
 
     /// Its deliveries under other rules.

@@ -65,14 +65,14 @@ struct Message<'a> {
 
 #[derive(Deserialize)]
 struct Tokens {
-    #[serde(default)]
-    input_tokens: Option<u64>,
-    #[serde(default)]
-    output_tokens: Option<u64>,
-    #[serde(default)]
-    cache_read_input_tokens: Option<u64>,
-    #[serde(default)]
-    cache_creation_input_tokens: Option<u64>,
+    #[serde(default, rename = "input_tokens")]
+    input: Option<u64>,
+    #[serde(default, rename = "output_tokens")]
+    output: Option<u64>,
+    #[serde(default, rename = "cache_read_input_tokens")]
+    cache_read: Option<u64>,
+    #[serde(default, rename = "cache_creation_input_tokens")]
+    cache_write: Option<u64>,
     #[serde(default)]
     cache_creation: Option<Written>,
 }
@@ -100,10 +100,10 @@ struct Block<'a> {
 impl Tokens {
     fn usage(&self) -> Option<Usage> {
         let usage = Usage {
-            input: self.input_tokens.unwrap_or(0),
-            output: self.output_tokens.unwrap_or(0),
-            cache_read: self.cache_read_input_tokens.unwrap_or(0),
-            cache_write: self.cache_creation_input_tokens.unwrap_or(0),
+            input: self.input.unwrap_or(0),
+            output: self.output.unwrap_or(0),
+            cache_read: self.cache_read.unwrap_or(0),
+            cache_write: self.cache_write.unwrap_or(0),
             cache_write_1h: self.cache_creation.as_ref().and_then(|w| w.ephemeral_1h_input_tokens).unwrap_or(0),
         };
         (usage.context() > 0).then_some(usage)
