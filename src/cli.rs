@@ -4,21 +4,29 @@
 //! worked, 1 another outcome, 2 usage or config, 3 fia or the machine failed, 130 and 143 on signals.
 
 mod acting;
+mod approve;
+mod choose;
 mod config;
 mod demo;
 mod doctor;
 mod events;
 mod gateway;
+mod held;
 mod project;
 mod query;
 mod report;
+mod resume;
 mod run;
 mod screen;
 mod signals;
 mod simulate;
+mod stop;
+mod undo;
+mod verdict;
 mod workflows;
+mod worktree;
 
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -39,6 +47,8 @@ struct Arguments {
 enum Command {
     /// Run a workflow for a prompt
     Run(run::RunArgs),
+    /// Go on with a run
+    Resume(resume::ResumeArgs),
     /// See the whole story in a scratch repository: no account, no network
     Demo(demo::DemoArgs),
     /// List the runs of this repository
@@ -51,6 +61,16 @@ enum Command {
     Agents(query::RunArg),
     /// Print the event log of a run
     Events(events::EventsArgs),
+    /// Stop a run, or all runs of this repository
+    Stop(stop::StopArgs),
+    /// Say yes to the approval that a run asks for
+    Approve(approve::AnswerArgs),
+    /// Say no to it
+    Reject(approve::AnswerArgs),
+    /// Say what a run left out, for its next stretch
+    Verdict(verdict::VerdictArgs),
+    /// Take back what a run changed, or what a rollback undid
+    Undo(undo::UndoArgs),
     /// List the workflows, or print one
     Workflows(workflows::WorkflowsArgs),
     /// Look at the configuration
@@ -82,12 +102,18 @@ pub fn main() -> ExitCode {
     };
     let done = match arguments.command {
         Command::Run(args) => run::run(&args),
+        Command::Resume(args) => resume::resume(&args),
         Command::Demo(args) => demo::demo(&args),
         Command::Runs(args) => query::runs(&args),
         Command::Show(args) => query::show(&args),
         Command::Phases(args) => query::phases(&args),
         Command::Agents(args) => query::agents(&args),
         Command::Events(args) => events::events(&args),
+        Command::Stop(args) => stop::stop(&args),
+        Command::Approve(args) => approve::answer(&args, approve::Decision::Approve),
+        Command::Reject(args) => approve::answer(&args, approve::Decision::Reject),
+        Command::Verdict(args) => verdict::verdict(&args),
+        Command::Undo(args) => undo::undo(&args),
         Command::Workflows(args) => workflows::workflows(&args),
         Command::Config(args) => config::config(&args),
         Command::Doctor(args) => doctor::doctor(&args),
@@ -104,6 +130,12 @@ pub fn main() -> ExitCode {
             error.status()
         }
     }
+}
+
+/// Says on standard error what was done; a closed one hears nothing of it.
+fn say(text: &str) -> ExitCode {
+    let _gone = writeln!(anstream::stderr().lock(), "{text}");
+    ExitCode::SUCCESS
 }
 
 /// Diagnostics for developers, on standard error when `FIA_LOG` asks for them.

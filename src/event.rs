@@ -7,6 +7,8 @@
 pub mod change;
 pub mod item;
 mod outcome;
+#[cfg(test)]
+pub(crate) mod sample;
 mod step;
 pub mod wire;
 
@@ -96,7 +98,7 @@ pub enum Event {
     SessionRetired(SessionRetired),
     /// A rotation was due and could not be carried out; it is tried at the next phase.
     RotationStoodDown(RotationStoodDown),
-    /// An engine reported no usage, so its session can never rotate.
+    /// An engine reports no usage or no cost; said once.
     UsageUnknown(UsageUnknown),
     /// The engine compacted its session.
     Compacted(Compacted),
@@ -159,6 +161,9 @@ pub struct RunStart {
     /// Whether the run has a work tree of its own.
     #[serde(default)]
     pub worktree: bool,
+    /// Git's name for the linked work tree that the run works in; absent in the main one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linked: Option<String>,
     /// The machine.
     #[serde(default)]
     pub host: String,
@@ -737,6 +742,20 @@ pub struct UsageUnknown {
     pub agent: AgentName,
     /// The engine that reports none.
     pub engine: EngineName,
+    /// What it does not report.
+    #[serde(default)]
+    pub what: Unreported,
+}
+
+/// What an engine does not report.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unreported {
+    /// Live context or tokens: its session never rotates, and token budgets see only a part.
+    #[default]
+    Tokens,
+    /// Dollars, with a cost budget in force that therefore sees only a part.
+    Dollars,
 }
 
 /// Payload of `compacted`.
@@ -786,7 +805,7 @@ pub struct PermissionRetry {
     pub agents: Vec<AgentName>,
     /// What was written against the rules and undone.
     pub undone: Vec<PathChange>,
-    /// Number of the rescue that brings it back.
+    /// Number of the rescue that brings it back; 0 when only files of fia's own were put back.
     pub rescue: u32,
     /// Whether the phase is tried again; else it is blocked.
     pub again: bool,
@@ -822,6 +841,9 @@ pub struct Committed {
     /// Paths that the user had changed before, left out.
     #[serde(default)]
     pub mixed: Vec<RepoPath>,
+    /// Paths that cannot be in it: ignored, in a repository of their own, or neither file nor link.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfit: Vec<RepoPath>,
 }
 
 /// Payload of `budget_warning`.

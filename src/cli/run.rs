@@ -7,18 +7,20 @@ use std::process::ExitCode;
 
 use chrono::Utc;
 use clap::Args;
+use tokio::sync::watch;
 
 use super::project::Project;
 use super::report::CliError;
 use super::screen::{Loudness, Screen, TICK};
 use super::signals::Signals;
+use super::worktree;
 use crate::config::Choice;
 use crate::event::Outcome;
 use crate::ids::RunId;
 use crate::plan::build::{Request, build};
 use crate::plan::{Plan, Stop, describe};
 use crate::process::survive_file_size_limit;
-use crate::run::{self, Beginning, Begun, StartError};
+use crate::run::{self, Beginning, Begun, Level, StartError};
 use crate::store::DataDir;
 use crate::tree::Repository;
 use crate::view::json::{self, Shown};
@@ -43,6 +45,9 @@ pub(super) struct RunArgs {
     /// Use another engine: for one agent, or for all
     #[arg(long = "use", value_name = "[AGENT=]ENGINE[:MODEL[@LEVEL]]")]
     choices: Vec<Choice>,
+    /// Work in a git worktree of the run's own, on the branch fia/RUN
+    #[arg(long)]
+    worktree: bool,
     /// Print what would run, and run nothing
     #[arg(long)]
     dry_run: bool,
@@ -66,11 +71,13 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
     }
     let id = args.id.as_deref().map(run_id).transpose()?;
     let loudness = if args.quiet || args.json { Loudness::Quiet } else { Loudness::Usual };
-    let ran = go(&project.repository, &project.data, loudness, |beginning| run::start(beginning, plan, stop, id))?;
+    let begin = if args.worktree { run::start_apart } else { run::start };
+    let ran = go(&project.repository, &project.data, loudness, |beginning| begin(beginning, plan, stop, id))?;
     if args.json {
         json::write(&mut io::stdout().lock(), &Shown::of(&ran.screen.state(), Life::Gone))?;
     } else {
         ran.screen.end();
+        worktree::say(&project, &ran.screen.state(), &mut anstream::stderr());
     }
     Ok(ran.status)
 }
@@ -81,18 +88,27 @@ pub(super) struct Ran {
     pub(super) status: ExitCode,
 }
 
-/// Begins a stretch and sees it to its end.
+/// Begins the first stretch of a run and sees it to its end.
 pub(super) fn go(
     repository: &Repository,
     data: &DataDir,
     loudness: Loudness,
     begin: impl FnOnce(Beginning) -> Result<Begun, StartError>,
 ) -> Result<Ran, CliError> {
+    go_on(repository, data, Screen::new(loudness), begin)
+}
+
+/// Begins a stretch and sees it to its end, on a screen that may know earlier ones.
+pub(super) fn go_on(
+    repository: &Repository,
+    data: &DataDir,
+    screen: Screen,
+    begin: impl FnOnce(Beginning) -> Result<Begun, StartError>,
+) -> Result<Ran, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::machine("cannot start the runtime", error))?;
-    let screen = Screen::new(loudness);
     let local = tokio::task::LocalSet::new();
-    let (outcome, signalled) = local.block_on(&runtime, async {
+    let outcome = local.block_on(&runtime, async {
         survive_file_size_limit().map_err(|error| CliError::machine("cannot listen for signals", error))?;
         let signals = Signals::listen().map_err(|error| CliError::machine("cannot listen for signals", error))?;
         let begun = begin(Beginning {
@@ -102,9 +118,12 @@ pub(super) fn go(
             watchers: vec![Box::new(screen.clone())],
             now: Utc::now,
         })?;
-        let outcome = see_through(&begun, &screen).await?;
+        let outcome = see_through(&begun, &screen, signals.bells.level.clone()).await?;
         Ok::<_, CliError>((outcome, signals.status()))
-    })?;
+    });
+    // File work that a second signal left behind is not waited for.
+    runtime.shutdown_background();
+    let (outcome, signalled) = outcome?;
     let status = match (outcome, signalled) {
         (Outcome::Aborted, Some(status)) => status,
         (Outcome::GoalMet, _) => ExitCode::SUCCESS,
@@ -113,12 +132,15 @@ pub(super) fn go(
     Ok(Ran { screen, status })
 }
 
-async fn see_through(begun: &Begun, screen: &Screen) -> Result<Outcome, CliError> {
+async fn see_through(begun: &Begun, screen: &Screen, mut level: watch::Receiver<Level>) -> Result<Outcome, CliError> {
     let going = begun.run.go();
     tokio::pin!(going);
     let mut ticks = tokio::time::interval(TICK);
     loop {
         tokio::select! {
+            biased;
+            // The second signal: whatever is under way is dropped, which kills its processes.
+            _ = level.wait_for(|level| *level == Level::Kill) => return Ok(Outcome::Aborted),
             outcome = &mut going => return Ok(outcome?),
             _ = ticks.tick(), if screen.ticks() => screen.tick(),
         }

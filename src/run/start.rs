@@ -1,22 +1,30 @@
 //! The beginning of a stretch: lock, directory, log, and the first record.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
+use indexmap::IndexMap;
 use serde_json::Value;
 
+use super::block::Heard;
 use super::guard::Guard;
 use super::ledger::Ledger;
-use super::{Bells, Run, RunError, Watch};
+use super::recovery::{self, Refusal, Unchanged};
+use super::site::{self, Site};
+use super::stop::StopFiles;
+use super::{Bells, Run, RunError, Watch, interrupted, orphan};
 use crate::envelope::{Schema, built_in};
 use crate::event::{Event, FORMAT, RunStart};
-use crate::host::{self, Mark};
-use crate::ids::RunId;
-use crate::plan::{Action, Plan, PlannedStep, Stop};
+use crate::host::{self, Mark, zone};
+use crate::ids::{EngineName, RunId};
+use crate::mask::Mask;
+use crate::plan::{Action, EngineSettings, Plan, PlannedStep, Stop};
 use crate::state::{Impossible, RunState};
-use crate::store::{DataDir, Entry, Holder, Journal, Lock, LockError, LogReader, RunDir, StoreError, Tail};
+use crate::store::{
+    DataDir, Entry, Holder, Journal, Lock, LockError, LogEnd, LogReader, RunDir, StoreError, Tail, create_dir,
+};
 use crate::tree::{Repository, Tree, TreeError, TreeOptions};
 use crate::view::projection::Projection;
 
@@ -27,6 +35,8 @@ pub struct Place {
     pub run: RunId,
     /// Top of the work tree.
     pub top: PathBuf,
+    /// The data directory of the repository.
+    pub data: DataDir,
     /// Its directory.
     pub dir: RunDir,
     /// The directory in which agents exchange files, as they can open it.
@@ -34,9 +44,9 @@ pub struct Place {
 }
 
 impl Place {
-    fn new(run: RunId, top: PathBuf, dir: RunDir) -> Self {
+    fn new(run: RunId, top: PathBuf, data: DataDir, dir: RunDir) -> Self {
         let handoff = shown(&top, &dir.context_handoff());
-        Self { run, top, dir, handoff }
+        Self { run, top, data, dir, handoff }
     }
 
     /// A file of the run directory as an agent in the work tree can open it.
@@ -62,6 +72,12 @@ pub enum StartError {
     /// The work tree.
     #[error(transparent)]
     Tree(#[from] TreeError),
+    /// A run of this id is there.
+    #[error("there is a run `{run}` already")]
+    Taken {
+        /// The id.
+        run: RunId,
+    },
     /// The log of the run to resume does not fit together.
     #[error("the log of run `{run}` cannot be followed")]
     Log {
@@ -70,6 +86,33 @@ pub enum StartError {
         /// What does not fit.
         #[source]
         source: Impossible,
+    },
+    /// The work tree of the run to resume is gone.
+    #[error("the work tree of run `{run}` is gone: `{path}`")]
+    WorktreeGone {
+        /// The run.
+        run: RunId,
+        /// Where it was; git's name for it if that is not known.
+        path: PathBuf,
+    },
+    /// The run may not be gone on with as things are.
+    #[error("run `{run}` cannot be resumed: {refusal}")]
+    Refused {
+        /// The run.
+        run: RunId,
+        /// Its workflow.
+        workflow: String,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// The verdict that waits for the run cannot be read.
+    #[error("the verdict on run `{run}` cannot be read")]
+    Verdict {
+        /// The run.
+        run: RunId,
+        /// What is wrong with it.
+        #[source]
+        source: serde_json::Error,
     },
     /// The log of the run to resume has lost its plan.
     #[error("the log of run `{run}` holds no plan that can be read")]
@@ -102,11 +145,10 @@ pub struct Beginning {
     pub now: fn() -> DateTime<Utc>,
 }
 
-/// A live run and the lock that it holds.
+/// A live run.
 pub struct Begun {
     /// The run.
     pub run: Run,
-    _lock: Lock,
 }
 
 /// Begins a new run.
@@ -120,28 +162,40 @@ pub fn start(beginning: Beginning, plan: Plan, stop: Stop, wanted: Option<RunId>
         None => new_id((beginning.now)())?,
     };
     beginning.data.create()?;
-    let lock = take_lock(&beginning, &run)?;
-    let dir = beginning.data.create_run(&run)?.ok_or_else(|| StoreError::Io {
-        action: "create a run in",
-        path: beginning.data.run(&run).path().to_owned(),
-        source: std::io::ErrorKind::AlreadyExists.into(),
-    })?;
+    let lock = lock(&beginning.repository, &beginning.data, &run, (beginning.now)())?;
+    let dir = beginning.data.create_run(&run)?.ok_or_else(|| StartError::Taken { run: run.clone() })?;
     let journal = Journal::create(&dir.events(), run.clone())?;
-    let told = Told { state: RunState::default(), projection: Projection::default(), journal };
-    begin(beginning, plan, stop, dir, told, lock)
+    begin(beginning, plan, stop, Logged { dir, journal, told: Told::default() }, lock, None)
 }
 
-/// Goes on with a run in a new stretch; the log says where it was.
+/// What a resume reads anew, and how it treats a tree that nobody touched.
+#[derive(Debug, Clone)]
+pub struct Resumption {
+    /// The limits.
+    pub stop: Stop,
+    /// Programs, arguments and variables of the engines.
+    pub engines: IndexMap<EngineName, EngineSettings>,
+    /// Whether unchanged work is judged again.
+    pub unchanged: Unchanged,
+}
+
+/// Goes on with a run in a new stretch; the log says where it was. A request to stop it is over with that.
 ///
 /// # Errors
 ///
-/// When the work tree is in use, the log cannot be followed, or anything cannot be read or written.
-pub fn resume(beginning: Beginning, run: &RunId, stop: Stop) -> Result<Begun, StartError> {
-    let lock = take_lock(&beginning, run)?;
+/// When the work tree is in use, SPEC 10.6 refuses, the log cannot be followed, or anything cannot be read or
+/// written.
+pub fn resume(mut beginning: Beginning, run: &RunId, resumption: Resumption) -> Result<Begun, StartError> {
+    beginning.repository = site::home(&beginning.repository, &beginning.data, run)?;
+    let lock = lock(&beginning.repository, &beginning.data, run, (beginning.now)())?;
     let dir = beginning.data.run(run);
-    let told = replay(&dir)?;
-    let plan = plan_of(run, &told.state)?;
-    begin(beginning, plan, stop, dir, told, lock)
+    orphan::end_orphans(&dir)?;
+    let (told, end) = read(&dir)?;
+    let journal = Journal::resume(&dir.events(), run.clone(), &end)?;
+    let mut plan = plan_of(run, &told.state)?;
+    plan.engines = resumption.engines;
+    let logged = Logged { dir, journal, told };
+    begin(beginning, plan, resumption.stop, logged, lock, Some(resumption.unchanged))
 }
 
 /// Folds the log of a run.
@@ -150,7 +204,7 @@ pub fn resume(beginning: Beginning, run: &RunId, stop: Stop) -> Result<Begun, St
 ///
 /// When it cannot be read or its records do not fit together.
 pub fn fold(dir: &RunDir) -> Result<RunState, StartError> {
-    replay(dir).map(|told| told.state)
+    read(dir).map(|(told, _)| told.state)
 }
 
 /// The plan of a run, as its first record has it.
@@ -164,68 +218,97 @@ pub fn plan_of(run: &RunId, state: &RunState) -> Result<Plan, StartError> {
 }
 
 /// A log that was read to its end.
+#[derive(Default)]
 struct Told {
     state: RunState,
     projection: Projection,
-    journal: Journal,
 }
 
-fn replay(dir: &RunDir) -> Result<Told, StartError> {
+fn read(dir: &RunDir) -> Result<(Told, LogEnd), StartError> {
     let mut reader = LogReader::open(&dir.events(), Tail::Final)?;
-    let (mut state, mut projection) = (RunState::default(), Projection::default());
+    let mut told = Told::default();
+    let (mut gap, mut misfit) = (false, None);
     while let Some(entry) = reader.next()? {
-        let Entry::Record { line, .. } = entry else { continue };
-        // A record that cannot be read is named by the reader's count of damage, and is not followed.
-        let Ok(record) = line.decode() else { continue };
-        state.apply(&record).map_err(|source| StartError::Log { run: dir.run().clone(), source })?;
-        projection.push(&record);
+        // What cannot be read is named by the reader's count of damage, and is not followed.
+        let Entry::Record { line, .. } = entry else {
+            gap = true;
+            continue;
+        };
+        let Ok(record) = line.decode() else {
+            gap = true;
+            continue;
+        };
+        match told.state.apply(&record) {
+            Ok(()) => told.projection.push(&record),
+            // It hung on a record that is lost: what it says did not come to an end.
+            Err(_) if gap => {}
+            Err(source) => misfit = misfit.or(Some(source)),
+        }
     }
-    let journal = Journal::resume(&dir.events(), dir.run().clone(), &reader.end()?)?;
-    Ok(Told { state, projection, journal })
+    let end = reader.end()?;
+    match misfit {
+        // What a newer fia wrote need not fit what this one knows.
+        Some(source) if end.format <= FORMAT => Err(StartError::Log { run: dir.run().clone(), source }),
+        Some(_) | None => Ok((told, end)),
+    }
 }
 
-fn new_id(now: DateTime<Utc>) -> Result<RunId, StartError> {
+/// A run on disk, ready for more.
+struct Logged {
+    dir: RunDir,
+    journal: Journal,
+    told: Told,
+}
+
+pub(super) fn new_id(now: DateTime<Utc>) -> Result<RunId, StartError> {
     let mut random = [0_u8; 4];
     getrandom::fill(&mut random).map_err(|_| StartError::Random)?;
     Ok(RunId::at(now, u32::from_le_bytes(random)))
 }
 
-fn take_lock(beginning: &Beginning, run: &RunId) -> Result<Lock, StartError> {
+/// Takes the lock of a work tree for a run, and ends the engines that a killed holder left behind.
+///
+/// # Errors
+///
+/// When another process holds it, or anything cannot be read or written.
+pub fn lock(repository: &Repository, data: &DataDir, run: &RunId, now: DateTime<Utc>) -> Result<Lock, StartError> {
     let mark = Mark::own().map_err(StartError::Identity)?;
-    let holder = Holder { run: run.clone(), mark, since: (beginning.now)() };
-    let path = if beginning.repository.top == beginning.data.worktree(run) {
-        beginning.data.worktree_lock(run)
-    } else {
-        beginning.data.lock()
-    };
-    Ok(Lock::take(&path, &holder)?)
+    let holder = Holder { run: run.clone(), mark, since: now };
+    let path = Site::of(repository, data, run).lock;
+    create_dir(path.parent().unwrap_or(data.path()))?;
+    let settle = |dead: &Holder| orphan::end_orphans(&data.run(&dead.run)).map(drop);
+    Ok(Lock::take_after(&path, Some(&repository.git_dir), &holder, settle)?)
 }
 
 fn begin(
     beginning: Beginning,
     plan: Plan,
     stop: Stop,
-    dir: RunDir,
-    told: Told,
+    logged: Logged,
     lock: Lock,
+    resumed: Option<Unchanged>,
 ) -> Result<Begun, StartError> {
     let Beginning { repository, data, bells, watchers, now } = beginning;
-    let Told { state, projection, journal } = told;
+    let Logged { dir, journal, told: Told { state, projection } } = logged;
     let run = dir.run().clone();
-    let own_tree = repository.top == data.worktree(&run);
-    let cache = if own_tree { data.worktree_stat_cache(&run) } else { data.stat_cache() };
+    let site = Site::of(&repository, &data, &run);
     let head = repository.head()?;
-    let tree = Tree::open(
+    let mut tree = Tree::open(
         repository.clone(),
         &TreeOptions {
             run: &run,
             data_dir: data.path(),
             store: &dir.objects(),
-            stat_cache: &cache,
+            stat_cache: &site.stat_cache,
             protected: &plan.protected_files,
             judge_files: &plan.judge_files,
         },
     )?;
+    let verdict = match resumed {
+        Some(unchanged) => recovery::admit(&dir, &state, &mut tree, unchanged)?,
+        None => None,
+    };
+    let unrecorded = interrupted::find(&dir, &plan, &state, &mut tree)?;
     let first = state.origin.is_none();
     let plan_json = serde_json::to_value(&plan).expect("a plan is plain data");
     let begun = RunStart {
@@ -239,27 +322,54 @@ fn begin(
         resumed: !first,
         base: head.commit().map(str::to_owned),
         branch: head.branch().map(|branch| branch.trim_start_matches("refs/heads/").to_owned()),
-        worktree: own_tree,
+        worktree: site.own,
+        linked: repository.linked_name().map(str::to_owned),
         host: host::host_name(),
     };
     let schemas = schemas(&plan).map_err(RunError::from)?;
-    let place = Place::new(run.clone(), repository.top.clone(), dir.clone());
+    let stop_files = StopFiles { run: dir.stop(), all: data.stop() };
+    let mask = secrets(&plan);
+    let place = Place::new(run.clone(), repository.top.clone(), data, dir.clone());
     let run = Run {
         plan,
         stop,
         schemas,
         place,
         bells,
-        ledger: RefCell::new(Ledger::new(run, dir, journal, state, projection, watchers)),
+        ledger: RefCell::new(Ledger::new(run, dir.clone(), journal, state, projection, watchers)),
         guard: Guard::new(tree),
+        lock: RefCell::new(lock),
+        answered: Cell::new(false),
+        heard: Heard::default(),
         digests: RefCell::default(),
         pruning: RefCell::default(),
+        stop_files,
+        mask,
+        zone: zone::local(),
         now,
         started: tokio::time::Instant::now(),
     };
+    if resumed.is_some() {
+        if let Some(verdict) = verdict {
+            run.record(None, Event::Verdict(verdict))?;
+            run.sync()?;
+        }
+        recovery::clear_verdict(&dir)?;
+        dir.remove(Path::new("stop"))?;
+    }
     run.record(None, Event::RunStart(begun))?;
+    run.record_unrecorded(unrecorded)?;
     run.sync()?;
-    Ok(Begun { run, _lock: lock })
+    Ok(Begun { run })
+}
+
+/// The secrets that engines are given: by fia's own environment, and by the configuration.
+fn secrets(plan: &Plan) -> Mask {
+    let inherited =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let configured = plan.engines.values().flat_map(|engine| &engine.env);
+    let configured = configured.filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
+    Mask::of_variables(inherited.chain(configured))
 }
 
 /// The schemas of all envelope types that the plan asks for.

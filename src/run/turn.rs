@@ -1,5 +1,7 @@
 //! One turn: a process started, recorded, told its prompt, read to its closing event, and ended.
 
+mod spend;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,14 +9,18 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
+use spend::{RequestEnd, Tally};
+
 use super::prompt::hexadecimal;
+use super::stop::Urgency;
+use super::wait::Asked;
 use super::{Level, Run, RunError, millis};
 use crate::engine::failure;
 use crate::engine::{self, Decoder, Engine, Launch, ProcessKind, SessionChoice, Turn};
 use crate::event::item::{Cost, EngineEvent, Failure, Reset, TurnEnd, TurnOutcome};
 use crate::event::{
-    AgentEnd, AgentStart, Compacted, ContextRead, Event, FailureKind, LeaseKind, Order, Outcome, SessionSeen, ToolCall,
-    TurnStatus, Usage, UsageUnknown,
+    AgentEnd, AgentStart, Compacted, Event, FailureKind, LeaseKind, Order, Outcome, SessionSeen, ToolCall, TurnStatus,
+    Unreported,
 };
 use crate::host::Mark;
 use crate::ids::{AgentName, SessionId};
@@ -46,9 +52,14 @@ pub(super) enum Turned {
 /// Why fia ended a turn that had not ended by itself.
 #[derive(Debug, Clone, PartialEq)]
 enum Halt {
+    /// No output for too long.
     Idle,
+    /// The leg took too long.
     Total,
-    Asked(Level),
+    /// Somebody asked, or a budget is used up.
+    Asked(Asked),
+    /// A second signal came.
+    Kill,
 }
 
 impl Run {
@@ -76,6 +87,7 @@ impl Run {
         };
         let mut live = Live::new(self, &asked, engine);
         self.record_start(&asked, &child, &system)?;
+        self.name_billing(&asked, engine.facts(), &spec)?;
         self.sync()?;
         let turn = Turn {
             text: asked.prompt.clone(),
@@ -87,7 +99,7 @@ impl Run {
         child.close_stdin();
         let halt = live.read(&mut child).await?;
         let how = match halt {
-            Some(Halt::Asked(Level::Kill)) => Finish::KillNow,
+            Some(Halt::Kill) => Finish::KillNow,
             Some(_) => Finish::Stop,
             None => Finish::Closing,
         };
@@ -95,7 +107,7 @@ impl Run {
         live.close(halt.as_ref(), &ended)
     }
 
-    fn launch(&self, asked: &TurnOrder<'_>, system: &str) -> Launch {
+    pub(super) fn launch(&self, asked: &TurnOrder<'_>, system: &str) -> Launch {
         let agent = &self.plan.agents[asked.agent];
         let settings = self.plan.engines.get(&asked.choice.engine).cloned().unwrap_or_default();
         let agent_dir = self.place.dir.agent(asked.agent);
@@ -181,19 +193,14 @@ struct Live<'a> {
     events: Vec<EngineEvent>,
     started: Instant,
     session: Option<SessionId>,
+    /// The model as the engine calls it, by which it is priced; until then as configured.
+    model: String,
     window: Option<u64>,
     tally: Tally,
     tools: BTreeMap<String, (Instant, String, String)>,
     outcome: Option<TurnOutcome>,
-}
-
-/// What the requests of a turn add up to.
-#[derive(Debug, Clone, Copy, Default)]
-struct Tally {
-    requests: u32,
-    context: Option<u64>,
-    largest: u64,
-    sum: Usage,
+    /// The budget that a request of this turn used up, and whether that request is over.
+    over: Option<(Asked, RequestEnd)>,
 }
 
 impl<'a> Live<'a> {
@@ -210,17 +217,19 @@ impl<'a> Live<'a> {
             events: Vec::new(),
             started: Instant::now(),
             session,
+            model: asked.choice.model.clone(),
             window: None,
-            tally: Tally::default(),
+            tally: Tally::NOTHING,
             tools: BTreeMap::new(),
             outcome: None,
+            over: None,
         }
     }
 
     /// Reads until the closing event, the end of the stream, a limit or a request to stop.
     async fn read(&mut self, child: &mut Child) -> Result<Option<Halt>, RunError> {
         let idle = super::agent::minutes(self.run.stop.idle_timeout_minutes);
-        let mut level = self.run.bells.level.clone();
+        let (mut level, mut news) = (self.run.bells.level.clone(), self.run.bells.news.clone());
         let mut quiet_since = Instant::now();
         let timer = tokio::time::sleep(Duration::ZERO);
         tokio::pin!(timer);
@@ -232,9 +241,16 @@ impl<'a> Live<'a> {
             tokio::select! {
                 biased;
                 Ok(()) = level.changed() => {
-                    let now = *level.borrow();
-                    if now > Level::Running {
-                        return Ok(Some(Halt::Asked(now)));
+                    if *level.borrow() == Level::Kill {
+                        return Ok(Some(Halt::Kill));
+                    }
+                    if let Some(asked) = self.run.asked(Urgency::Now) {
+                        return Ok(Some(Halt::Asked(asked)));
+                    }
+                }
+                Ok(()) = news.changed() => {
+                    if let Some(asked) = self.run.asked(Urgency::Now) {
+                        return Ok(Some(Halt::Asked(asked)));
                     }
                 }
                 line = child.line() => {
@@ -244,6 +260,9 @@ impl<'a> Live<'a> {
                         Some(RawLine::Line(line)) => {
                             self.decoder.line(line, &mut self.events);
                             self.take_events()?;
+                            if let (Some((over, RequestEnd::Over)), None) = (&self.over, &self.outcome) {
+                                return Ok(Some(Halt::Asked(over.clone())));
+                            }
                         }
                         Some(RawLine::TooLong { .. }) => {}
                         None => return Ok(None),
@@ -279,7 +298,10 @@ impl<'a> Live<'a> {
 
     fn take(&mut self, event: EngineEvent) -> Result<(), RunError> {
         match event {
-            EngineEvent::Session { session, .. } => self.saw_session(session),
+            EngineEvent::Session { session, model, .. } => {
+                self.model = model.unwrap_or_else(|| self.asked.choice.model.clone());
+                self.saw_session(session)
+            }
             EngineEvent::Request { usage, window } => self.request(usage, window),
             EngineEvent::Window(window) => {
                 self.window = Some(window);
@@ -296,10 +318,13 @@ impl<'a> Live<'a> {
             EngineEvent::ToolStarted { call, tool, summary, arguments } => {
                 self.run.with_digest(self.asked.agent, |digest| digest.tool(&tool, &arguments));
                 self.tools.insert(call, (Instant::now(), tool, summary));
+                self.request_over();
                 Ok(())
             }
             EngineEvent::ToolEnded { call, ok, first_line } => self.tool_ended(&call, ok, &first_line),
             EngineEvent::TurnEnded(outcome) => {
+                // Calls that were cut off with the turn are not open any more.
+                self.tools.clear();
                 self.outcome = Some(outcome);
                 Ok(())
             }
@@ -324,26 +349,11 @@ impl<'a> Live<'a> {
         }))
     }
 
-    fn request(&mut self, usage: Option<Usage>, window: Option<u64>) -> Result<(), RunError> {
-        self.window = window.or(self.window);
-        self.tally.requests += 1;
-        let Some(usage) = usage else { return Ok(()) };
-        let context = usage.context();
-        self.tally.context = Some(context);
-        self.tally.largest = self.tally.largest.max(context);
-        self.tally.sum += usage;
-        self.record(Event::Context(ContextRead {
-            agent: self.asked.agent.clone(),
-            context_tokens: Some(context),
-            window: self.window,
-            usage: Some(usage),
-        }))
-    }
-
     fn tool_ended(&mut self, call: &str, ok: bool, first_line: &str) -> Result<(), RunError> {
         self.run.with_digest(self.asked.agent, |digest| digest.result(ok, first_line));
         let Some((started, tool, summary)) = self.tools.remove(call) else { return Ok(()) };
         let elapsed_ms = millis(started.elapsed());
+        let summary = self.run.mask.text(&summary).into_owned();
         self.record(Event::ToolCall(ToolCall { summary, agent: self.asked.agent.clone(), tool, ok, elapsed_ms }))
     }
 
@@ -351,7 +361,10 @@ impl<'a> Live<'a> {
     fn close(mut self, halt: Option<&Halt>, ended: &Ended) -> Result<Turned, RunError> {
         self.run.record_pruning(self.asked)?;
         let told = self.outcome.take().or_else(|| self.decoder.end(&ended.exit, &ended.stderr_tail));
-        let mut outcome = told.unwrap_or_else(|| failed(FailureKind::Crash, "ended without a closing event"));
+        let mut outcome = told.unwrap_or_else(|| {
+            let failure = failure::without_closing_event(ended.exit, &ended.stderr_tail);
+            TurnOutcome { end: TurnEnd::Failed(failure), text: None, usage: None, cost: None }
+        });
         // A resume that failed before any answer says that the session is at fault, not the engine.
         if let (TurnEnd::Failed(failure), SessionChoice::Resume(_), 0) =
             (&outcome.end, &self.asked.session, self.tally.requests)
@@ -368,7 +381,8 @@ impl<'a> Live<'a> {
                 outcome.end = failed(FailureKind::Timeout, "the phase ran into its time limit").end;
                 None
             }
-            Some(Halt::Asked(_)) => Some((Outcome::Aborted, "interrupted".to_owned())),
+            Some(Halt::Asked(asked)) => Some(asked.clone()),
+            Some(Halt::Kill) => Some((Outcome::Aborted, "interrupted".to_owned())),
         };
         self.record_end(&outcome, stopped.is_some())?;
         self.run.save_digest(self.asked.agent, &self.asked.order.phase, self.asked.leg)?;
@@ -387,14 +401,18 @@ impl<'a> Live<'a> {
         };
         let agent = self.asked.agent;
         let before = self.run.with_state(|state| state.agents.entry(agent).and_then(|entry| entry.session_cost_usd));
-        let (cost_usd, session_cost_usd) = match outcome.cost {
-            None => (None, None),
-            Some(Cost::Turn(cost)) => (Some(cost), None),
-            Some(Cost::SessionTotal(total)) => (Some((total - before.unwrap_or(0.0)).max(0.0)), Some(total)),
-        };
         // A turn that was stopped or died before its closing event still burned what its requests showed.
         let usage =
             outcome.usage.or_else(|| (self.tally.requests > 0 && !self.tally.sum.is_zero()).then_some(self.tally.sum));
+        let (cost_usd, session_cost_usd) = match outcome.cost {
+            None => {
+                let priced = self.priced(usage);
+                // The engine's own total will hold it, so that a difference to it counts nothing twice.
+                (priced, priced.map(|priced| before.unwrap_or(0.0) + priced))
+            }
+            Some(Cost::Turn(cost)) => (Some(cost), None),
+            Some(Cost::SessionTotal(total)) => (Some((total - before.unwrap_or(0.0)).max(0.0)), Some(total)),
+        };
         self.record(Event::AgentEnd(AgentEnd {
             agent: agent.clone(),
             leg: self.asked.leg,
@@ -411,9 +429,11 @@ impl<'a> Live<'a> {
             rewrite_factor: ratio(self.tally.sum.cache_write, self.tally.largest),
             elapsed_ms: millis(self.started.elapsed()),
         }))?;
-        let silent = ended == TurnStatus::Completed && self.tally.context.is_none();
-        if silent && !self.run.with_state(|state| state.usage_unknown.contains(agent)) {
-            self.record(Event::UsageUnknown(UsageUnknown { agent: agent.clone(), engine: self.asked.choice.engine }))?;
+        if ended == TurnStatus::Completed && (self.tally.context.is_none() || usage.is_none()) {
+            self.say_unreported(Unreported::Tokens)?;
+        }
+        if ended == TurnStatus::Completed && cost_usd.is_none() && self.run.stop.cost_budget_usd > 0.0 {
+            self.say_unreported(Unreported::Dollars)?;
         }
         Ok(())
     }

@@ -132,3 +132,6 @@ pub(super) fn needs(event: &Event) -> Needs {
         Event::Verdict(_) | Event::Error(_) | Event::SessionEvicted(_) => Needs::Run,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,6 +49,19 @@ impl RunDir {
         }
     }
 
+    /// Removes a file, which may be gone already.
+    ///
+    /// # Errors
+    ///
+    /// When it is there and cannot be removed.
+    pub fn remove(&self, place: &Path) -> Result<(), StoreError> {
+        let path = self.path().join(place);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(StoreError::io("remove", &path)(error)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
     /// Reads the last bytes of a file; nothing when it is not there.
     ///
     /// # Errors
@@ -87,7 +100,8 @@ impl RunDir {
             .find(|name| fs::symlink_metadata(dir.join(name)).is_err())
             .unwrap_or_default();
         crate::fault::point("rename: before");
-        fs::rename(&live, dir.join(&name)).map_err(StoreError::io("rename", &live))?;
+        let renamed = crate::fault::refuse("archive").and_then(|()| fs::rename(&live, dir.join(&name)));
+        renamed.map_err(StoreError::io("rename", &live))?;
         crate::fault::point("rename: after");
         Ok(Some(format!("agents/{agent}/{name}")))
     }
