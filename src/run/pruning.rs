@@ -93,7 +93,8 @@ impl Run {
         let upstream = match asked.choice.engine {
             EngineName::Claude => Some(upstream(launch)?),
             EngineName::Pi => {
-                let written = self.place.dir.save(Path::new(EXTENSION_FILE), PI_EXTENSION.as_bytes());
+                // An agent that rewrites it would have its own program run.
+                let written = self.save_for_later(Path::new(EXTENSION_FILE), PI_EXTENSION.as_bytes());
                 written.map_err(|error| chain(&error))?;
                 None
             }

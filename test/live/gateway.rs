@@ -18,6 +18,7 @@ use fia::prune::settings::{Mode, Settings};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
+use super::runs::{Cli, Stage as RunStage};
 use super::support::engines::{claude, pi};
 use super::support::program::run;
 use super::support::test_env::TestEnv;
@@ -260,4 +261,46 @@ fn r9_4_pi_sends_short_results_after_a_pause_and_keeps_whole_ones() {
     let rounds = pruning.rounds();
     assert_eq!(rounds.len(), 1, "{rounds:?}");
     assert_eq!(rounds[0].reason, "ttl");
+}
+
+/// A run whose cache counts as gone at every request, with a window that its results fill.
+fn run_with_pruning(cli: Cli) {
+    let steps = scenario()["rules"][0]["steps"].as_array().unwrap()[..RESULTS].to_vec();
+    let done = json!({"status": "success", "summary": "eight results"}).to_string();
+    let steps = [steps, vec![json!({"text": format!("Done.\n```json\n{done}\n```")})]].concat();
+    let stage = RunStage::new(cli, json!({"rules": [{"match": "JOB-1", "steps": steps}]}));
+    let config = stage.env.read("fia.config.yaml");
+    let model = cli.model();
+    let pruning = format!(
+        "{config}context_pruning: {{ mode: cache-ttl, ttl: 1ms }}\nmodels: {{ \"{model}\": {{ context_window: 60000 }} }}\n"
+    );
+    stage.env.write("fia.config.yaml", &pruning);
+    let finished = stage.run(&["run", "prompt", "JOB-1"]);
+    assert_eq!(finished.end(), "exit 0", "{finished}");
+    let events = stage.events();
+    let pruned: Vec<&Value> = events.iter().filter(|event| event["name"] == "context_pruned").collect();
+    let rounds = pruned.iter().filter(|event| event["payload"]["reason"] == "ttl").count();
+    assert!(rounds > 0, "{pruned:?}");
+    assert!(pruned.iter().all(|event| event["phase"] == "01_prompt" && event["payload"]["agent"].is_string()));
+    let sent = stage.provider.requests();
+    let last =
+        sent.iter().rfind(|request| request.prompt.as_ref().is_some_and(|prompt| prompt.tools_count > 0)).unwrap();
+    // The model got as many results as ever, and fewer bytes than they have.
+    assert!(last.raw_bytes < RESULTS * RESULT_CHARS, "{}", last.raw_bytes);
+    let run = events[0]["run"].as_str().unwrap();
+    let agent = pruned[0]["payload"]["agent"].as_str().unwrap();
+    let state = stage.env.read(&format!(".fia/runs/{run}/pruning/{agent}.json"));
+    assert!(state.contains("kept first 1500 chars"), "{state}");
+}
+
+#[test]
+#[ignore = "needs target/engines: sh test/engines.sh, then cargo test --test live -- --ignored"]
+fn r9_4_a_run_with_claude_prunes_through_the_gateway_and_says_so() {
+    run_with_pruning(Cli::Claude);
+}
+
+#[test]
+#[ignore = "needs target/engines: sh test/engines.sh, then cargo test --test live -- --ignored"]
+fn r9_4_a_run_with_pi_prunes_by_the_extension_and_says_so() {
+    run_with_pruning(Cli::Pi);
 }
