@@ -21,6 +21,8 @@ mod replay;
 mod rotation;
 #[path = "cli/run.rs"]
 mod run;
+#[path = "cli/simulate.rs"]
+mod simulate;
 #[path = "support/scripted.rs"]
 mod support;
 #[path = "cli/workflows.rs"]
