@@ -25,6 +25,8 @@ mod rotation;
 mod run;
 #[path = "cli/stop.rs"]
 mod stop;
+#[path = "cli/simulate.rs"]
+mod simulate;
 #[path = "support/scripted.rs"]
 mod support;
 #[path = "cli/undo.rs"]
