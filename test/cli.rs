@@ -23,10 +23,10 @@ mod resume;
 mod rotation;
 #[path = "cli/run.rs"]
 mod run;
-#[path = "cli/stop.rs"]
-mod stop;
 #[path = "cli/simulate.rs"]
 mod simulate;
+#[path = "cli/stop.rs"]
+mod stop;
 #[path = "support/scripted.rs"]
 mod support;
 #[path = "cli/undo.rs"]
