@@ -18,6 +18,7 @@ pub mod orphan;
 mod own;
 mod phase;
 mod prompt;
+mod pruning;
 pub mod recovery;
 mod relay;
 mod site;
@@ -138,6 +139,7 @@ pub struct Run {
     answered: Cell<bool>,
     heard: block::Heard,
     digests: RefCell<prompt::Digests>,
+    pruning: RefCell<pruning::Pruning>,
     stop_files: stop::StopFiles,
     /// Secrets that no text of the log may hold.
     mask: Mask,
