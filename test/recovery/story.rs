@@ -10,10 +10,6 @@ use fia::event::{Event, Outcome, Record};
 use fia::ids::{EngineName, RunId};
 use fia::plan::build::{Request, build};
 use fia::run::recovery::Unchanged;
-<<<<<<< HEAD
-use fia::run::recovery::Unchanged;
-=======
->>>>>>> main
 use fia::run::{self, Beginning, Bells, Level, Resumption, Watch};
 use fia::store::DataDir;
 use fia::tree::Repository;
