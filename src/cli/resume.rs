@@ -35,6 +35,9 @@ pub(super) struct ResumeArgs {
     /// Print one JSON object at the end
     #[arg(long)]
     json: bool,
+    /// Show the end only
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 /// Goes on with a run.
@@ -44,7 +47,7 @@ pub(super) fn resume(args: &ResumeArgs) -> Result<ExitCode, CliError> {
     let config = project.loaded.config.clone().with_limits(&args.budgets)?;
     let chosen = choose(&project.data, args.run.as_deref(), Wanted::Unfinished, "fia resume")?;
     let run = chosen.dir.run().clone();
-    let screen = Screen::new(if args.json { Loudness::Quiet } else { Loudness::Usual });
+    let screen = Screen::new(if args.quiet || args.json { Loudness::Quiet } else { Loudness::Usual });
     screen.recall(&chosen.dir)?;
     let resumption = Resumption {
         stop: stop(&config),

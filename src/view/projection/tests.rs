@@ -56,6 +56,8 @@ fn a_run_is_one_row_that_adds_up() {
           "commit": "4f2a91c0de4f2a91c0de4f2a91c0de4f2a91c0de",
           "commit_branch": "main",
           "committed_paths": 3,
+          "mixed": [],
+          "left_out": [],
           "waiting": null,
           "approval_open": false,
           "retry_after": null,
