@@ -140,7 +140,8 @@ fn a_live_run_is_found_opened_and_seen_to_rotate() {
     browser.eval("document.querySelector('[name=type]').value = 'log'");
     browser.eval("document.querySelector('[name=name]').value = 'session_rotation'");
     browser.eval("document.querySelector('form button').click()");
-    browser.wait("location.search.includes('session_rotation') && document.querySelectorAll('.events tr').length === 2");
+    browser
+        .wait("location.search.includes('session_rotation') && document.querySelectorAll('.events tr').length === 2");
     assert!(browser.text(".events").contains("reseed"));
     assert_tame(&mut browser);
 
