@@ -31,7 +31,7 @@ use chrono::{DateTime, Utc};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-pub use self::upstream::{ANTHROPIC, Upstream, UpstreamError};
+pub use self::upstream::{ANTHROPIC, Upstream, UpstreamError, client_for};
 use crate::economy::prices::Rates;
 use crate::event::{ContextPruned, Event, PrefixChanged};
 use crate::ids::AgentName;

@@ -13,6 +13,8 @@ mod config;
 mod demo;
 #[path = "cli/events.rs"]
 mod events;
+#[path = "cli/notify.rs"]
+mod notify;
 #[path = "cli/queries.rs"]
 mod queries;
 #[path = "cli/replay.rs"]

@@ -9,7 +9,7 @@ use clap::Args;
 use super::choose::{Wanted, choose};
 use super::project::Project;
 use super::report::CliError;
-use super::run::go_on;
+use super::run::go;
 use super::screen::{Loudness, Screen};
 use super::worktree;
 use crate::plan::build::{engines, stop};
@@ -54,7 +54,7 @@ pub(super) fn resume(args: &ResumeArgs) -> Result<ExitCode, CliError> {
         engines: engines(&config),
         unchanged: if args.retry_unchanged { Unchanged::Retry } else { Unchanged::Refuse },
     };
-    let ran = go_on(&project.repository, &project.data, screen, |beginning| run::resume(beginning, &run, resumption))?;
+    let ran = go(&project, screen, |beginning| run::resume(beginning, &run, resumption))?;
     if args.json {
         json::write(&mut io::stdout().lock(), &Shown::of(&ran.screen.state(), Life::Gone))?;
     } else {

@@ -43,18 +43,27 @@ impl Upstream {
 
     /// A client for it that changes nothing on its own: no redirects, no decoding, no time limits.
     pub(super) fn client(&self) -> Result<reqwest::Client, GatewayError> {
-        // The whole program has one provider of cryptography; who came first is the same one.
-        let _already_there = rustls::crypto::ring::default_provider().install_default();
-        let builder = reqwest::Client::builder().redirect(Policy::none()).retry(reqwest::retry::never());
-        // A proxy of the environment leads out of this machine.
-        let builder = if self.is_loopback() { builder.no_proxy() } else { builder };
-        builder.build().map_err(GatewayError::Tls)
+        client_for(&self.0).map_err(GatewayError::Tls)
     }
+}
 
-    fn is_loopback(&self) -> bool {
-        let host = self.0.host_str().unwrap_or_default();
-        host == "localhost" || host.trim_matches(['[', ']']).parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
-    }
+/// A client that does as it is told: no redirects, no decoding, no second tries, no time limits.
+///
+/// # Errors
+///
+/// When no certificates can be had.
+pub fn client_for(url: &Url) -> Result<reqwest::Client, reqwest::Error> {
+    // The whole program has one provider of cryptography; who came first is the same one.
+    let _already_there = rustls::crypto::ring::default_provider().install_default();
+    let builder = reqwest::Client::builder().redirect(Policy::none()).retry(reqwest::retry::never());
+    // A proxy of the environment leads out of this machine.
+    let builder = if is_loopback(url) { builder.no_proxy() } else { builder };
+    builder.build()
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    host == "localhost" || host.trim_matches(['[', ']']).parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
 }
 
 impl fmt::Display for Upstream {
