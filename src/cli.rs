@@ -11,6 +11,7 @@ mod demo;
 mod doctor;
 mod events;
 mod figures;
+mod gateway;
 mod held;
 mod project;
 mod query;
@@ -20,6 +21,7 @@ mod resume;
 mod run;
 mod screen;
 mod signals;
+mod simulate;
 mod spans;
 mod stop;
 mod undo;
@@ -88,6 +90,10 @@ enum Command {
     Config(config::ConfigArgs),
     /// Say what is installed, who is logged in, and whether ceilings can fire
     Doctor(doctor::DoctorArgs),
+    /// Shorten old tool results between any client and its provider
+    Gateway(gateway::GatewayArgs),
+    /// See what other policies would cost, on made-up or recorded conversations
+    Simulate(simulate::SimulateArgs),
     /// Act a script as the scripted engine
     #[command(hide = true, name = crate::engine::scripted::SUBCOMMAND)]
     Act(acting::ActArgs),
@@ -128,6 +134,8 @@ pub fn main() -> ExitCode {
         Command::Workflows(args) => workflows::workflows(&args),
         Command::Config(args) => config::config(&args),
         Command::Doctor(args) => doctor::doctor(&args),
+        Command::Gateway(args) => gateway::gateway(&args),
+        Command::Simulate(args) => simulate::simulate(&args),
         Command::Act(args) => acting::act(args),
         Command::Provider(args) => acting::provider(args),
     };

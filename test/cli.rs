@@ -23,6 +23,8 @@ mod resume;
 mod rotation;
 #[path = "cli/run.rs"]
 mod run;
+#[path = "cli/simulate.rs"]
+mod simulate;
 #[path = "cli/stop.rs"]
 mod stop;
 #[path = "support/scripted.rs"]

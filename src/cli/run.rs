@@ -29,6 +29,7 @@ use crate::view::tables::Life;
 
 /// Arguments of `fia run`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
 pub(super) struct RunArgs {
     /// The workflow; `fia workflows` lists them
     workflow: String,
