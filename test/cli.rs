@@ -13,6 +13,8 @@ mod config;
 mod demo;
 #[path = "cli/events.rs"]
 mod events;
+#[path = "cli/notify.rs"]
+mod notify;
 #[path = "cli/queries.rs"]
 mod queries;
 #[path = "cli/replay.rs"]
@@ -23,6 +25,8 @@ mod resume;
 mod rotation;
 #[path = "cli/run.rs"]
 mod run;
+#[path = "cli/simulate.rs"]
+mod simulate;
 #[path = "cli/stop.rs"]
 mod stop;
 #[path = "support/scripted.rs"]

@@ -352,6 +352,7 @@ fn begin(
         answered: Cell::new(false),
         heard: Heard::default(),
         digests: RefCell::default(),
+        pruning: RefCell::default(),
         stop_files,
         mask,
         zone: zone::local(),

@@ -68,7 +68,8 @@ impl Run {
         let engine = engine::for_name(asked.choice.engine);
         let system = self.system_prompt(asked.agent)?;
         self.save_prompt(&asked)?;
-        let launch = self.launch(&asked, &system);
+        let mut launch = self.launch(&asked, &system);
+        self.attach_pruning(&asked, &mut launch)?;
         let spec = match engine.launch(&launch) {
             Ok(spec) => spec,
             Err(error) => return Ok(refused(format!("{error}; {}", error.hint))),
@@ -253,6 +254,7 @@ impl<'a> Live<'a> {
                     }
                 }
                 line = child.line() => {
+                    self.run.record_pruning(self.asked)?;
                     quiet_since = Instant::now();
                     match line {
                         Some(RawLine::Line(line)) => {
@@ -357,6 +359,7 @@ impl<'a> Live<'a> {
 
     /// Names the end of the turn and writes it down.
     fn close(mut self, halt: Option<&Halt>, ended: &Ended) -> Result<Turned, RunError> {
+        self.run.record_pruning(self.asked)?;
         let told = self.outcome.take().or_else(|| self.decoder.end(&ended.exit, &ended.stderr_tail));
         let mut outcome = told.unwrap_or_else(|| {
             let failure = failure::without_closing_event(ended.exit, &ended.stderr_tail);
