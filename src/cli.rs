@@ -4,15 +4,18 @@
 //! worked, 1 another outcome, 2 usage or config, 3 fia or the machine failed, 130 and 143 on signals.
 
 mod acting;
+mod channel;
 mod config;
 mod demo;
 mod events;
+mod message;
 mod project;
 mod query;
 mod report;
 mod run;
 mod screen;
 mod signals;
+mod target;
 mod workflows;
 
 use std::io::{self, IsTerminal as _};
@@ -48,6 +51,10 @@ enum Command {
     Agents(query::RunArg),
     /// Print the event log of a run
     Events(events::EventsArgs),
+    /// Say something to the agents of a run
+    Message(message::MessageArgs),
+    /// Print the messages of a run
+    Channel(channel::ChannelArgs),
     /// List the workflows, or print one
     Workflows(workflows::WorkflowsArgs),
     /// Look at the configuration
@@ -79,6 +86,8 @@ pub fn main() -> ExitCode {
         Command::Phases(args) => query::phases(&args),
         Command::Agents(args) => query::agents(&args),
         Command::Events(args) => events::events(&args),
+        Command::Message(args) => message::message(&args),
+        Command::Channel(args) => channel::channel(&args),
         Command::Workflows(args) => workflows::workflows(&args),
         Command::Config(args) => config::config(&args),
         Command::Act(args) => acting::act(args),

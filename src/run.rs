@@ -8,6 +8,7 @@ mod approve;
 mod check;
 mod commit;
 mod guard;
+mod hear;
 mod ledger;
 mod phase;
 mod prompt;
@@ -28,7 +29,7 @@ use crate::ids::{PhaseName, RunId};
 use crate::plan::when::WhenError;
 use crate::plan::{Plan, Stop};
 use crate::state::{Impossible, RunState, next::next};
-use crate::store::StoreError;
+use crate::store::{StoreError, channel};
 use crate::tree::TreeError;
 
 pub use start::{Beginning, Begun, Place, StartError, fold, plan_of, resume, start};
@@ -182,6 +183,7 @@ impl Run {
 
     /// Makes sure that all facts so far are on the disk.
     fn sync(&self) -> Result<(), RunError> {
+        channel::sync_channel(&self.place.dir.channel())?;
         Ok(self.ledger.borrow_mut().sync()?)
     }
 

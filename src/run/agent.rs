@@ -98,6 +98,7 @@ impl Run {
     fn take(&self, order: &AgentOrder<'_>, envelope: Value) -> Result<PhaseResult, RunError> {
         let success = envelope::reports_success(&envelope);
         let summary = envelope.get("summary").and_then(Value::as_str).unwrap_or("no summary").to_owned();
+        self.post_notes(order.agent, &envelope)?;
         let taken = EnvelopeTaken { output: order.output.to_owned(), envelope };
         self.record(Some(&order.order.phase), Event::Envelope(taken))?;
         Ok(if success {
@@ -138,6 +139,8 @@ impl Run {
         let choice = self.choice(order.agent).clone();
         let opening = self.open_session(order, leg, &choice)?;
         let mut prompt = self.compose(order.order, &opening, note.as_deref(), &self.schemas[order.output])?;
+        let block = self.hear_leg(order, leg, &opening.session, &prompt)?;
+        super::hear::end_with(&mut prompt, &block);
         let deadline = minutes(self.stop.phase_timeout_minutes).map(|span| Instant::now() + span);
         let mut session = opening.session;
         let (mut corrections, mut look) = (0, 0);
@@ -218,6 +221,9 @@ impl Run {
             let passed = violations.is_empty();
             all.extend(violations.iter().map(|violation| format!("{name}: {violation}")));
             let verdict = GateVerdict { gate: name.clone(), attempt: look, violations };
+            if !passed {
+                self.post_failed_gate(&order.order.phase, &verdict)?;
+            }
             let event = if passed { Event::GatePass(verdict) } else { Event::GateFail(verdict) };
             self.record(Some(&order.order.phase), event)?;
         }

@@ -140,10 +140,7 @@ impl Run {
                 [] => "all checks passed".to_owned(),
                 some => format!("{} of {} checks failed", some.len(), checks.len()),
             },
-            "failures": failed.iter().map(|(check, _, log)| {
-                let command = self.plan.checks.get(check).map_or("", |check| &check.run);
-                format!("{check}: `{command}` failed; whole output in {}", self.place.shown(log))
-            }).collect::<Vec<_>>(),
+            "failures": failed.iter().map(|(check, _, log)| self.failed_check(check, log)).collect::<Vec<_>>(),
         });
         let mut output = String::new();
         for (_, _, log) in &failed {

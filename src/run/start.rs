@@ -258,6 +258,7 @@ fn begin(
     };
     run.record(None, Event::RunStart(begun))?;
     run.sync()?;
+    run.remember_heard()?;
     Ok(Begun { run, _lock: lock })
 }
 

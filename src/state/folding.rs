@@ -62,7 +62,8 @@ impl RunState {
             }
             Event::Waiting(_) => self.in_phase(phase, |open| open.waits += 1),
             Event::Verdict(verdict) => self.verdict_given(verdict),
-            Event::Message(delivery) => self.in_phase(phase, |open| open.staged.push(delivery.clone())),
+            // A later leg renders anew, and takes the place of what an earlier one was shown.
+            Event::Message(delivery) => self.in_phase(phase, |open| open.staged = vec![delivery.clone()]),
             Event::PhaseReused(reused) => self.reused(&reused.step),
             Event::StepSkipped(skipped) => self.skipped(skipped),
             Event::TreeChanged(changed) => self.tree_changed(phase, &changed.changes),
