@@ -11,4 +11,6 @@
 mod claude;
 #[path = "live/pi.rs"]
 mod pi;
+#[path = "live/runs.rs"]
+mod runs;
 mod support;
