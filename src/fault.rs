@@ -3,7 +3,8 @@
 //! Every append, rename and spawn passes a [`point`] before and after it. In a build with debug
 //! assertions two variables speak to them: `FIA_FAULT_COUNT` names a file to which each boundary that
 //! is passed adds a line with its name, and `FIA_FAULT_AT` is the number of the boundary, from 1, at
-//! which the process kills itself with SIGKILL. A release build has neither: a point is nothing there.
+//! which the process kills itself with SIGKILL. `FIA_FAULT_REFUSE` names a call that fails the first time
+//! ([`refuse`]), as on a file system that went read-only for a moment. A release build has none of this.
 
 /// Passes a boundary.
 #[cfg(not(debug_assertions))]
@@ -15,20 +16,30 @@ pub(crate) fn point(_name: &'static str) {}
 #[inline]
 pub(crate) fn shield(_child: &mut std::process::Command) {}
 
+/// Fails when a test asks for it.
+#[cfg(not(debug_assertions))]
+#[inline]
+pub(crate) fn refuse(_name: &'static str) -> std::io::Result<()> {
+    Ok(())
+}
+
 #[cfg(debug_assertions)]
-pub(crate) use armed::{point, shield};
+pub(crate) use armed::{point, refuse, shield};
 
 #[cfg(debug_assertions)]
 mod armed {
     use std::env;
     use std::fs::{File, OpenOptions};
-    use std::io::Write as _;
+    use std::io::{self, Write as _};
     use std::process::Command;
     use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
     const AT: &str = "FIA_FAULT_AT";
     const COUNT: &str = "FIA_FAULT_COUNT";
+    const REFUSE: &str = "FIA_FAULT_REFUSE";
+
+    static REFUSED: AtomicBool = AtomicBool::new(false);
 
     struct Faults {
         at: Option<u64>,
@@ -59,8 +70,17 @@ mod armed {
         }
     }
 
+    /// Fails the first call of this name when a test asks for it.
+    pub(crate) fn refuse(name: &'static str) -> io::Result<()> {
+        let asked = env::var_os(REFUSE).is_some_and(|wanted| wanted == name);
+        if asked && !REFUSED.swap(true, Ordering::Relaxed) {
+            return Err(io::ErrorKind::ReadOnlyFilesystem.into());
+        }
+        Ok(())
+    }
+
     /// Keeps a child from counting too: it would die of a number that was meant for its parent.
     pub(crate) fn shield(child: &mut Command) {
-        child.env_remove(AT).env_remove(COUNT);
+        child.env_remove(AT).env_remove(COUNT).env_remove(REFUSE);
     }
 }

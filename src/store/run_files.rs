@@ -87,7 +87,8 @@ impl RunDir {
             .find(|name| fs::symlink_metadata(dir.join(name)).is_err())
             .unwrap_or_default();
         crate::fault::point("rename: before");
-        fs::rename(&live, dir.join(&name)).map_err(StoreError::io("rename", &live))?;
+        let renamed = crate::fault::refuse("archive").and_then(|()| fs::rename(&live, dir.join(&name)));
+        renamed.map_err(StoreError::io("rename", &live))?;
         crate::fault::point("rename: after");
         Ok(Some(format!("agents/{agent}/{name}")))
     }

@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// A program that runs. Dropped, its process group is killed.
 pub(crate) struct Running {
     group: Pid,
-    status: Receiver<ExitStatus>,
+    pub(crate) status: Receiver<ExitStatus>,
     output: Option<(JoinHandle<String>, JoinHandle<String>)>,
 }
 

@@ -1,0 +1,32 @@
+//! The real program: what people type, what it prints, what it leaves on disk.
+//!
+//! Every test runs `fia` in a repository of its own, on the scripted engine, without a network or an account.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::wildcard_enum_match_arm, reason = "a test picks out the facts that it is about")]
+
+#[path = "cli/bad_input.rs"]
+mod bad_input;
+#[path = "cli/config.rs"]
+mod config;
+#[path = "cli/demo.rs"]
+mod demo;
+#[path = "cli/events.rs"]
+mod events;
+#[path = "cli/queries.rs"]
+mod queries;
+#[path = "cli/replay.rs"]
+mod replay;
+#[path = "cli/rotation.rs"]
+mod rotation;
+#[path = "cli/run.rs"]
+mod run;
+#[path = "cli/workflows.rs"]
+mod workflows;
+
+/// The parts that these tests use.
+mod support {
+    pub(crate) mod program;
+    pub(crate) mod project;
+    pub(crate) mod test_env;
+}

@@ -1,0 +1,105 @@
+//! `fia events`: the log, filtered, and while it grows.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+
+use pretty_assertions::assert_eq;
+use serde_json::Value;
+
+use crate::support::project::Project;
+
+const PAIR: &str = "
+workflows:
+  pair:
+    steps:
+      - { name: look, agent: scout, output: scout }
+      - { name: build, agent: builder, output: build }
+";
+
+fn ran() -> Project {
+    let project = Project::new().with(PAIR);
+    assert_eq!(project.fia(&["run", "pair", "-q", "do", "it"]).end(), "exit 0");
+    project
+}
+
+/// Types of the records that a command prints as JSON.
+fn kinds(project: &Project, args: &[&str]) -> Vec<String> {
+    let finished = project.fia(&[&["events", "--json"], args].concat());
+    assert_eq!(finished.end(), "exit 0", "{finished}");
+    finished.lines().iter().map(|record| record["type"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn json_events_are_the_lines_of_the_log() {
+    let project = ran();
+    assert_eq!(project.fia(&["events", "--json"]).stdout, project.log().file("events.jsonl"));
+}
+
+#[test]
+fn events_are_filtered_by_type_name_phase_agent_number_and_count() {
+    let project = ran();
+    assert_eq!(kinds(&project, &["--type", "run_start", "--type", "run_end"]), ["run_start", "run_end"]);
+    assert_eq!(kinds(&project, &["--name", "goal_met"]), ["run_end"]);
+    assert_eq!(kinds(&project, &["--phase", "look", "--type", "phase_end"]), ["phase_end"]);
+    assert_eq!(kinds(&project, &["--phase", "2", "--type", "agent_start"]), ["agent_start"]);
+    assert_eq!(kinds(&project, &["--agent", "scout", "--type", "agent_end"]), ["agent_end"]);
+    assert_eq!(kinds(&project, &["-n", "1"]), ["run_end"]);
+    assert_eq!(kinds(&project, &["-n", "1", "--type", "phase_start"]), ["phase_start"]);
+    let all = kinds(&project, &[]);
+    assert_eq!(kinds(&project, &["--since", "5"]), all[4..]);
+    assert_eq!(kinds(&project, &["--since", "2h"]), all);
+}
+
+#[test]
+fn r2_5_a_follower_prints_a_live_run_to_its_end() {
+    let project = Project::new().with(PAIR).script("phases: { look: [{ seconds: 1 }] }\n");
+    let run = project.start(&["run", "pair", "-q", "do", "it"]);
+    project.wait_for(&run, "agent_start");
+    let follower = project.start(&["events", "-f", "--json"]).finish();
+    assert_eq!(run.finish().end(), "exit 0");
+    assert_eq!(follower.end(), "exit 0", "{follower}");
+    assert_eq!(follower.stdout, project.log().file("events.jsonl"));
+}
+
+#[test]
+fn a_follower_ends_when_the_run_was_killed() {
+    let project = Project::new().with(PAIR).script("phases: { look: [{ seconds: 20 }] }\n");
+    let run = project.start(&["run", "pair", "-q", "do", "it"]);
+    project.wait_for(&run, "agent_start");
+    let mut follower = project.command(&["events", "-f", "--json"]);
+    let mut follower = follower.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
+    let first: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+    assert_eq!(first["type"], "run_start");
+    run.signal(rustix::process::Signal::KILL);
+    assert_eq!(run.finish().end(), "signal 9");
+    let last: Value = serde_json::from_str(&lines.last().unwrap().unwrap()).unwrap();
+    assert_ne!(last["type"], "run_end");
+    assert!(follower.wait().unwrap().success());
+}
+
+#[test]
+fn r2_3_a_reader_that_went_away_is_a_quiet_end() {
+    let project = ran();
+    for args in [&["events", "--json"][..], &["events"], &["show"], &["runs", "--json"], &["workflows"]] {
+        let mut child = project.command(args);
+        let mut child =
+            child.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{args:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{args:?}");
+    }
+}
+
+#[test]
+fn r5_3_a_torn_last_line_is_named_and_the_rest_is_shown() {
+    let project = ran();
+    let path = project.run_dir().join("events.jsonl");
+    let mut log = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+    log.write_all(b"{\"seq\":999,\"ty").unwrap();
+    let finished = project.fia(&["events", "--json"]);
+    assert_eq!(finished.end(), "exit 0", "{finished}");
+    assert!(finished.stderr.starts_with("warning: "), "{finished}");
+    assert_eq!(finished.lines().last().unwrap()["type"], "run_end");
+}

@@ -1,0 +1,95 @@
+//! `fia runs`, `show`, `phases` and `agents`: tables for people, one JSON object for programs.
+
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+use crate::support::project::Project;
+
+const STORY: &str = "
+phases:
+  '*':
+    - usage: { input: 1, output: 2, cache_read: 30, cache_write: 4 }
+";
+
+fn ran() -> Project {
+    let project = Project::new().with("agents: [{ name: builder, session_rotation_context: 1000 }]\n").script(STORY);
+    assert_eq!(project.fia(&["run", "build", "-q", "do", "it"]).end(), "exit 0");
+    project
+}
+
+/// The parts of an object that a test is about.
+fn parts<const N: usize>(value: &Value, keys: [&str; N]) -> Value {
+    keys.iter().map(|key| ((*key).to_owned(), value[*key].clone())).collect()
+}
+
+#[test]
+fn r2_1_a_run_is_found_by_a_unique_part_of_its_id_and_the_newest_by_default() {
+    let project = ran();
+    let first = project.runs().pop().unwrap();
+    assert_eq!(project.fia(&["run", "build", "--run", "mine", "-q", "do", "more"]).end(), "exit 0");
+    let shown = |args: &[&str]| project.json(args)["run"].as_str().unwrap().to_owned();
+    assert_eq!(shown(&["show", &first[9..], "--json"]), first);
+    assert_eq!(shown(&["show", "min", "--json"]), "mine");
+    let missing = project.fia(&["show", "zzzz"]);
+    assert_eq!(missing.end(), "exit 2");
+    insta::assert_snapshot!(project.shown(&missing), @"");
+}
+
+#[test]
+fn json_answers_hold_exact_figures_and_null_for_what_is_not_known() {
+    let project = ran();
+    let runs = project.json(&["runs", "--json"]);
+    let listed = parts(&runs["runs"][0], ["workflow", "state", "outcome"]);
+    assert_eq!(listed, json!({"workflow": "build", "state": "ended", "outcome": "goal_met"}));
+    let phases = project.json(&["phases", "--json"]);
+    assert_eq!(
+        parts(&phases["phases"][0], ["phase", "status", "agent"]),
+        json!({"phase": "01_build", "status": "success", "agent": "builder"})
+    );
+    let agents = project.json(&["agents", "--json"]);
+    assert_eq!(
+        parts(&agents["agents"][0], ["agent", "context_tokens", "ceiling"]),
+        json!({"agent": "builder", "context_tokens": 35, "ceiling": 1000})
+    );
+}
+
+#[test]
+fn tables_are_for_people() {
+    let project = ran();
+    let shown = |args: &[&str]| project.shown(&project.fia(args));
+    insta::assert_snapshot!(shown(&["runs"]), @"");
+    insta::assert_snapshot!(shown(&["phases"]), @"");
+    insta::assert_snapshot!(shown(&["agents"]), @"");
+    insta::assert_snapshot!(shown(&["show"]), @"");
+}
+
+#[test]
+fn a_repository_without_runs_says_so() {
+    let project = Project::new();
+    assert_eq!(project.json(&["runs", "--json"]), json!({"runs": []}));
+    let finished = project.fia(&["show"]);
+    assert_eq!(finished.end(), "exit 2");
+    insta::assert_snapshot!(project.shown(&finished), @"");
+}
+
+#[test]
+fn r5_answers_come_from_the_log_when_the_run_file_is_damaged() {
+    let project = ran();
+    let before = project.json(&["show", "--json"]);
+    std::fs::write(project.run_dir().join("run.json"), "{").unwrap();
+    assert_eq!(project.json(&["show", "--json"]), before);
+    std::fs::remove_file(project.run_dir().join("run.json")).unwrap();
+    assert_eq!(project.json(&["show", "--json"]), before);
+}
+
+#[test]
+fn version_and_help_are_data() {
+    let project = Project::new();
+    let version = project.fia(&["--version"]);
+    assert_eq!((version.end().as_str(), version.stderr.as_str()), ("exit 0", ""));
+    assert_eq!(version.stdout, format!("fia {}\n", env!("CARGO_PKG_VERSION")));
+    let help = project.fia(&["--help"]);
+    assert_eq!((help.end().as_str(), help.stderr.as_str()), ("exit 0", ""));
+    assert!(help.stdout.contains("Usage: fia <COMMAND>"), "{help}");
+    assert_eq!(project.fia(&["dance"]).end(), "exit 2");
+}

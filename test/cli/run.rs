@@ -1,0 +1,199 @@
+//! `fia run`: what it takes, what it shows, what it leaves.
+
+use std::io::Read as _;
+use std::process::Stdio;
+
+use pretty_assertions::assert_eq;
+use serde_json::Value;
+
+use crate::support::program::{self, Running};
+use crate::support::project::{Project, steady};
+
+/// A workflow with a condition, a repair loop and a schema file.
+const RELEASE: &str = r#"
+agents: [{ name: builder, writes: ["src/"] }]
+checks: { test: { run: "sh test.sh" } }
+workflows:
+  release:
+    steps:
+      - { name: notes, agent: scout, output: schemas/notes.json }
+      - { name: skipped, agent: planner, when: "notes.envelope.urgent" }
+      - { name: build, agent: builder, output: build, gates: [diff_matches_claims], when: "not notes.envelope.urgent" }
+      - { name: tests, repair: { check: [test], fix: builder } }
+      - { name: judge, agent: reviewer, output: review, when: "tests.rounds > 1" }
+    accept: "tests.passed and judge.envelope.approved"
+"#;
+
+const NOTES: &str = r#"{
+  "type": "object",
+  "required": ["status", "urgent"],
+  "properties": { "status": { "enum": ["success", "fail"] }, "urgent": { "type": "boolean" } }
+}
+"#;
+
+const STORY: &str = "
+phases:
+  notes:
+    - { answer: { status: success } }
+    - { answer: { status: success, urgent: false } }
+  build:
+    - do: [{ write: { src/a: first } }]
+      answer: { status: success, summary: a, changed_files: [src/a] }
+  fix_1:
+    - do: [{ write: { src/a: second } }]
+";
+
+fn release() -> Project {
+    Project::new()
+        .with(RELEASE)
+        .file("schemas/notes.json", NOTES)
+        .file("test.sh", "grep second src/a\n")
+        .script(STORY)
+        .committed()
+}
+
+#[test]
+fn r4_a_workflow_with_a_condition_a_repair_and_a_schema_file_runs() {
+    let project = release();
+    let finished = project.fia(&["run", "release", "write", "a"]);
+    assert_eq!(finished.end(), "exit 0", "{finished}");
+    assert_eq!(finished.stdout, "");
+    insta::assert_snapshot!(steady(&finished.stderr, &project.env().work()), @"");
+    let log = project.log();
+    assert_eq!(log.starts().iter().filter(|(phase, _)| phase == "01_notes").count(), 2);
+    let correction = log.prompt("scout", "01_notes", 1, 2);
+    assert!(correction.contains("urgent"), "{correction}");
+    assert_eq!(project.env().git(&["status", "--porcelain"]), "?? src/\n");
+}
+
+#[test]
+fn r4_3_a_dry_run_prints_the_plan_and_runs_nothing() {
+    let project = release();
+    let before = project.tree();
+    let finished = project.fia(&["run", "release", "--dry-run", "write", "a"]);
+    insta::assert_snapshot!(project.shown(&finished), @"");
+    let plan = project.json(&["run", "release", "--dry-run", "--json", "write", "a"]);
+    assert_eq!(plan["workflow"], "release");
+    assert_eq!(project.tree(), before);
+    assert_eq!(project.runs(), [""; 0]);
+}
+
+#[test]
+fn r2_3_json_is_one_object_on_stdout_and_nothing_else() {
+    let project = Project::new();
+    let finished = project.fia(&["run", "build", "--json", "do", "it"]);
+    let told: Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert_eq!((finished.end().as_str(), finished.stderr.as_str()), ("exit 0", ""), "{finished}");
+    assert_eq!(told["outcome"], "goal_met");
+    assert_eq!(told, project.json(&["show", "--json"]));
+}
+
+#[test]
+fn r2_4_quiet_shows_the_end_alone() {
+    let project = Project::new();
+    let finished = project.fia(&["run", "build", "-q", "do", "it"]);
+    insta::assert_snapshot!(project.shown(&finished), @"");
+}
+
+#[test]
+fn r2_4_a_run_that_did_not_meet_its_goal_says_why_and_how_to_go_on() {
+    let project = Project::new().script(
+        "phases: { build: [{ answer: { status: fail, summary: the disk is made of cheese } }] }\n",
+    );
+    let finished = project.fia(&["run", "build", "-q", "do", "it"]);
+    assert_eq!(finished.end(), "exit 1");
+    let id = project.runs().pop().unwrap();
+    assert!(finished.stderr.contains(&id) && finished.stderr.contains("the disk is made of cheese"), "{finished}");
+    assert!(finished.stderr.contains("next:  fia "), "{finished}");
+}
+
+#[test]
+fn the_prompt_comes_from_words_from_a_file_or_from_stdin() {
+    let project = Project::new().file("brief.md", "from a\nfile\n");
+    let asked = |args: &[&str], stdin: &str| {
+        let finished = Running::start(&mut project.command(args), stdin).finish();
+        assert_eq!(finished.end(), "exit 0", "{finished}");
+        project.json(&["show", "--json"])["prompt"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(asked(&["run", "build", "-q", "from", "words"], ""), "from words");
+    assert_eq!(asked(&["run", "build", "-q", "-f", "brief.md"], ""), "from a\nfile\n");
+    assert_eq!(asked(&["run", "build", "-q", "-f", "-"], "from\nstdin"), "from\nstdin");
+}
+
+#[test]
+fn another_engine_is_chosen_by_a_flag() {
+    let project = Project::new().config("agents: [{ name: builder, coding_agent: pi, model: a/b }]\n");
+    let finished = project.fia(&["run", "build", "-q", "--use", "builder=scripted:toy@high", "do", "it"]);
+    assert_eq!(finished.end(), "exit 0", "{finished}");
+    let log = project.log();
+    let start = log.start("01_build");
+    assert_eq!((start.engine.as_str(), start.model.as_str(), start.level.as_deref()), ("scripted", "toy", Some("high")));
+}
+
+#[test]
+fn a_run_does_not_notice_that_nobody_reads_what_it_prints() {
+    let project = Project::new();
+    for args in [&["run", "build", "do", "it"][..], &["run", "build", "--json", "do", "it"]] {
+        let mut command = project.command(args);
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        drop(child.stderr.take());
+        assert!(child.wait().unwrap().success(), "{args:?}");
+    }
+    assert_eq!(project.log().outcome().as_str(), "goal_met");
+}
+
+#[test]
+fn r10_7_ctrl_c_ends_the_turn_and_says_so() {
+    let project = Project::new().script("phases: { build: [{ hang: true }] }\n");
+    let running = project.start(&["run", "build", "do", "it"]);
+    project.wait_for(&running, "agent_start");
+    running.signal(rustix::process::Signal::INT);
+    let finished = running.finish();
+    assert_eq!(finished.end(), "exit 130", "{finished}");
+    assert_eq!(project.log().outcome().as_str(), "aborted");
+    assert!(finished.stderr.contains("next:  fia "), "{finished}");
+}
+
+/// `script` of util-linux gives a terminal; where there is none, the test says that it did not look.
+#[test]
+fn r2_4_a_terminal_shows_a_live_block_and_no_color_takes_its_colours_away() {
+    let project = Project::new().script("phases: { build: [{ seconds: 0.6 }] }\n");
+    let on_terminal = |no_color: bool| {
+        let fia = format!("{} run build do it", env!("CARGO_BIN_EXE_fia"));
+        let mut command = project.env().command("script");
+        command.args(["-q", "-e", "-c", &format!("stty cols 100 rows 30; {fia}"), "/dev/null"]).env("TERM", "xterm");
+        if no_color {
+            command.env("NO_COLOR", "1");
+        }
+        let shown = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut text = Vec::new();
+        let mut child = shown.ok()?;
+        child.stdout.take().unwrap().read_to_end(&mut text).unwrap();
+        assert!(child.wait().unwrap().success(), "{}", String::from_utf8_lossy(&text));
+        Some(String::from_utf8_lossy(&text).into_owned())
+    };
+    let (Some(coloured), Some(plain)) = (on_terminal(false), on_terminal(true)) else {
+        eprintln!("not checked: there is no program `script` here");
+        return;
+    };
+    for text in [&coloured, &plain] {
+        assert!(text.contains("▶ 01 build") && text.contains("context"), "{text}");
+        assert!(text.contains("\u{1b}[") && text.contains("goal met"), "{text}");
+    }
+    let colour = regex::Regex::new("\u{1b}\\[[0-9;]*m").unwrap();
+    assert!(colour.is_match(&coloured), "{coloured:?}");
+    assert!(!colour.is_match(&plain), "{plain:?}");
+}
+
+#[test]
+fn r2_3_there_is_no_colour_and_no_live_block_off_a_terminal() {
+    let project = Project::new();
+    let finished = project.fia(&["run", "build", "do", "it"]);
+    for args in [&["show"][..], &["runs"], &["phases"], &["agents"], &["events"], &["workflows"]] {
+        let shown = program::run(&mut project.command(args));
+        assert!(!shown.stdout.contains('\u{1b}') && shown.stdout.len() > 20, "{shown}");
+    }
+    assert!(!finished.stderr.contains('\u{1b}'), "{finished}");
+}
