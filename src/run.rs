@@ -13,6 +13,8 @@ mod ledger;
 mod phase;
 mod prompt;
 mod relay;
+mod resident;
+mod rotation;
 mod start;
 mod turn;
 
@@ -117,6 +119,7 @@ pub struct Run {
     ledger: RefCell<ledger::Ledger>,
     guard: guard::Guard,
     digests: RefCell<prompt::Digests>,
+    residents: resident::Residents,
     /// The clock, so that tests can set it.
     now: fn() -> DateTime<Utc>,
     started: tokio::time::Instant,
@@ -129,6 +132,13 @@ impl Run {
     ///
     /// When fia itself cannot go on; the log then has no end of this stretch, and a resume goes on.
     pub async fn go(&self) -> Result<Outcome, RunError> {
+        tokio::select! {
+            ended = self.go_through() => ended,
+            Err(error) = self.keep_sweeping() => Err(error),
+        }
+    }
+
+    async fn go_through(&self) -> Result<Outcome, RunError> {
         loop {
             if let Some(outcome) = self.asked_to_stop().await? {
                 return Ok(outcome);
@@ -157,6 +167,7 @@ impl Run {
     }
 
     async fn end(&self, outcome: Outcome, reason: String) -> Result<Outcome, RunError> {
+        self.end_residents().await;
         let tree_sha256 = self.tree_digest().await?;
         let end = self.with_state(|state| {
             let here = |phase: &&crate::state::PhaseState| Some(phase.started) >= state.stretch_started;

@@ -14,6 +14,7 @@ use chrono::{DateTime, Utc};
 use indexmap::IndexMap;
 use serde_json::Value;
 
+use crate::economy::watch::Watch;
 use crate::event::{
     Content, Delivery, FailureKind, Order, Outcome, PathChange, PhaseStatus, RepoPath, RunEnd, Usage, Verdict,
 };
@@ -49,6 +50,8 @@ pub struct RunState {
     pub agents: AgentMap,
     /// Position in its list of engines that an agent was relayed to.
     pub relayed: BTreeMap<AgentName, usize>,
+    /// How the requests of each agent went, and the cache break that the last one showed.
+    pub watch: Watch,
     /// Engine deaths by engine, model and kind.
     pub deaths: BTreeMap<(EngineName, String, FailureKind), u32>,
     /// What was spent over all stretches.

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::guard::Around;
 use super::phase::PhaseResult;
 use super::prompt::Opening;
+use super::rotation::{Bound, Onward, ended_by_us};
 use super::turn::{TurnOrder, Turned};
 use super::{Run, RunError};
 use crate::engine::SessionChoice;
@@ -138,13 +139,12 @@ impl Run {
     ) -> Result<LegEnd, RunError> {
         let choice = self.choice(order.agent).clone();
         let opening = self.open_session(order, leg, &choice)?;
-        let mut prompt = self.compose(order.order, &opening, note.as_deref(), &self.schemas[order.output])?;
-        let block = self.hear_leg(order, leg, &opening.session, &prompt)?;
-        super::hear::end_with(&mut prompt, &block);
+        let mut prompt = self.first_prompt(order, leg, &opening, note.as_deref())?;
         let deadline = minutes(self.stop.phase_timeout_minutes).map(|span| Instant::now() + span);
         let mut session = opening.session;
         let (mut corrections, mut look) = (0, 0);
         for turn in 1.. {
+            let bound = self.bound(order, &choice, &session);
             let asked = TurnOrder {
                 order: order.order,
                 agent: order.agent,
@@ -154,11 +154,16 @@ impl Run {
                 session,
                 prompt,
                 deadline,
+                bound,
             };
             let told = match self.turn(asked).await? {
                 Turned::Stopped(outcome, reason) => return Ok(LegEnd::Stopped(outcome, reason)),
                 Turned::Ended(told) => told,
             };
+            if let Some(bound) = ended_by_us(bound, &told.end) {
+                (session, prompt) = self.onward(order, leg, &choice, bound)?;
+                continue;
+            }
             let correction = match told.end {
                 TurnEnd::Failed(failure) => return Ok(LegEnd::Died(failure)),
                 TurnEnd::Cut(cut) => Err(cut_off(cut)),
@@ -189,15 +194,51 @@ impl Run {
                     super::prompt::report_correction(&problem, &self.schemas[order.output])
                 }
             };
-            let known =
-                self.with_state(|state| state.agents.session(order.agent, choice.engine, &choice.model).cloned());
-            let Some(known) = known else {
+            let Some(known) = self.session(order, &choice) else {
                 let reason = format!("{} gave no session to correct its report in", choice.engine);
                 return Ok(LegEnd::Failed(Outcome::Failed, reason));
             };
-            session = SessionChoice::Resume(known);
+            session = known;
         }
         unreachable!("corrections and gates are counted")
+    }
+
+    /// The session that the agent is in now, to go on with.
+    fn session(&self, order: &AgentOrder<'_>, choice: &EngineChoice) -> Option<SessionChoice> {
+        let known = self.with_state(|state| state.agents.session(order.agent, choice.engine, &choice.model).cloned());
+        known.map(SessionChoice::Resume)
+    }
+
+    /// The session and the prompt that a leg goes on with after fia ended a turn.
+    fn onward(
+        &self,
+        order: &AgentOrder<'_>,
+        leg: u32,
+        choice: &EngineChoice,
+        bound: Bound,
+    ) -> Result<(SessionChoice, String), RunError> {
+        if let (Onward::Same(prompt), Some(session)) =
+            (self.go_on(order, leg, choice, bound)?, self.session(order, choice))
+        {
+            return Ok((session, prompt));
+        }
+        let opening = self.opening(order, leg + 1, choice)?;
+        let prompt = self.first_prompt(order, leg, &opening, None)?;
+        Ok((opening.session, prompt))
+    }
+
+    /// What a fresh or resumed session is told first in a leg.
+    fn first_prompt(
+        &self,
+        order: &AgentOrder<'_>,
+        leg: u32,
+        opening: &Opening,
+        note: Option<&str>,
+    ) -> Result<String, RunError> {
+        let mut prompt = self.compose(order.order, opening, note, &self.schemas[order.output])?;
+        let block = self.hear_leg(order, leg, &opening.session, &prompt)?;
+        super::hear::end_with(&mut prompt, &block);
+        Ok(prompt)
     }
 
     /// Applies every gate and returns all violations of all of them.

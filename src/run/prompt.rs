@@ -9,16 +9,12 @@ use super::agent::AgentOrder;
 use super::{Run, RunError};
 use crate::engine::{self, SessionChoice};
 use crate::envelope::{self, Schema};
-use crate::event::{
-    Event, Input, Order, PathChange, PrefixChanged, RepoPath, RetirementReason, RotationStoodDown, SessionRetired,
-    SessionRotation, Work,
-};
+use crate::event::{Event, Input, Order, PathChange, PrefixChanged, RepoPath, RetirementReason, SessionRetired, Work};
 use crate::ids::{AgentName, PhaseName};
 use crate::plan::EngineChoice;
 use crate::plan::prompt::{SystemValues, UserValues, render_system, render_user};
 use crate::session::digest::Digest;
 use crate::session::reseed::{Fresh, Preamble};
-use crate::session::rotation::{Question, Rotation, decide};
 
 /// Characters of a check's output that a fix is told; the whole is in a file that it is told too.
 const CHECK_TAIL_CHARS: usize = 4000;
@@ -157,53 +153,9 @@ impl Run {
         Ok(text.chars().skip(skip).collect())
     }
 
-    /// Gives the agent a fresh session when one is due, before the first turn of the phase.
-    pub(super) fn rotate_if_due(
-        &self,
-        order: &AgentOrder<'_>,
-        leg: u32,
-        choice: &EngineChoice,
-    ) -> Result<(), RunError> {
-        let phase = &order.order.phase;
-        let ceiling = self.plan.agents[order.agent].ceiling;
-        let decision = self.with_state(|state| {
-            let known = state.phases.get(phase);
-            decide(&Question {
-                ceiling,
-                entry: state.agents.entry(order.agent),
-                engine: choice.engine,
-                model: &choice.model,
-                death_marker: known.is_some_and(|phase| phase.death_marker || phase.permission_retried),
-            })
-        });
-        let Rotation::Due { reason, context_tokens } = decision else { return Ok(()) };
-        let archived = match self.archive(order.agent, choice) {
-            Ok(archived) => archived,
-            Err(message) => {
-                let stood_down = RotationStoodDown { agent: order.agent.clone(), message };
-                return self.record(Some(phase), Event::RotationStoodDown(stood_down));
-            }
-        };
-        let fresh = Fresh::Rotated { reason, context_tokens: Some(context_tokens), cap: ceiling };
-        let preamble_bytes = self.preamble(order, leg, fresh, archived.first()).len();
-        let from_session = self.with_state(|state| state.agents.entry(order.agent)?.session_id.clone());
-        self.record(
-            Some(phase),
-            Event::SessionRotation(SessionRotation {
-                agent: order.agent.clone(),
-                reason,
-                context_tokens: Some(context_tokens),
-                cap: ceiling,
-                from_session,
-                archived,
-                preamble_bytes,
-                price: None,
-            }),
-        )
-    }
-
     /// Moves an engine's session file aside. The error is the reason why it could not be moved.
     pub(super) fn archive(&self, agent: &AgentName, choice: &EngineChoice) -> Result<Vec<String>, String> {
+        self.residents.discard(agent);
         let Some(file) = engine::for_name(choice.engine).facts().session_file else { return Ok(Vec::new()) };
         match self.place.dir.archive(agent, file) {
             Ok(archived) => Ok(archived.into_iter().collect()),
@@ -247,7 +199,7 @@ impl Run {
         Ok(Opening { session: SessionChoice::Fresh, preamble: Some(preamble) })
     }
 
-    fn preamble(&self, order: &AgentOrder<'_>, leg: u32, fresh: Fresh, archived: Option<&String>) -> String {
+    pub(super) fn preamble(&self, order: &AgentOrder<'_>, leg: u32, fresh: Fresh, archived: Option<&String>) -> String {
         let (changed, last) = self.with_state(|state| {
             let changed: Vec<RepoPath> = state.changed.keys().cloned().collect();
             // Of this phase only legs before this one have a digest.

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::guard::Guard;
 use super::ledger::Ledger;
+use super::resident::Residents;
 use super::{Bells, Run, RunError, Watch};
 use crate::envelope::{Schema, built_in};
 use crate::event::{Event, FORMAT, RunStart};
@@ -253,6 +254,7 @@ fn begin(
         ledger: RefCell::new(Ledger::new(run, dir, journal, state, projection, watchers)),
         guard: Guard::new(tree),
         digests: RefCell::default(),
+        residents: Residents::default(),
         now,
         started: tokio::time::Instant::now(),
     };

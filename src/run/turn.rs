@@ -8,9 +8,12 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use super::prompt::hexadecimal;
+use super::resident::Seat;
+use super::rotation::Bound;
 use super::{Level, Run, RunError, millis};
+use crate::economy::cache::{hit_ratio, rewrite_factor};
 use crate::engine::failure;
-use crate::engine::{self, Decoder, Engine, Launch, ProcessKind, SessionChoice, Turn};
+use crate::engine::{self, Engine, Launch, ProcessKind, SessionChoice, Turn};
 use crate::event::item::{Cost, EngineEvent, Failure, Reset, TurnEnd, TurnOutcome};
 use crate::event::{
     AgentEnd, AgentStart, Compacted, ContextRead, Event, FailureKind, LeaseKind, Order, Outcome, SessionSeen, ToolCall,
@@ -20,7 +23,11 @@ use crate::host::Mark;
 use crate::ids::{AgentName, SessionId};
 use crate::lines::RawLine;
 use crate::plan::EngineChoice;
-use crate::process::{Child, Ended, Finish, Keep, Limits};
+use crate::process::{Finish, Keep};
+use crate::session::lease::{Framing, Texts, sent};
+
+/// How long an engine may take to end its turn when it is asked; it answers within a tenth of a second.
+const INTERRUPT_GRACE: Duration = Duration::from_secs(5);
 
 /// What a turn is to do.
 pub(super) struct TurnOrder<'a> {
@@ -33,6 +40,8 @@ pub(super) struct TurnOrder<'a> {
     pub(super) prompt: String,
     /// When the leg has to be over.
     pub(super) deadline: Option<Instant>,
+    /// Where fia ends it, if it may.
+    pub(super) bound: Option<Bound>,
 }
 
 /// How a turn came out.
@@ -57,41 +66,41 @@ impl Run {
         let engine = engine::for_name(asked.choice.engine);
         let system = self.system_prompt(asked.agent)?;
         self.save_prompt(&asked)?;
-        let launch = self.launch(&asked, &system);
-        let spec = match engine.launch(&launch) {
-            Ok(spec) => spec,
-            Err(error) => return Ok(refused(format!("{error}; {}", error.hint))),
-        };
         let keep = Keep {
             stdout: Some(self.place.dir.open_append(&Self::leg_file(&asked, "transcript.jsonl"))?),
             stderr: Some(self.place.dir.open_append(&Self::leg_file(&asked, "stderr"))?),
         };
-        let mut child = match Child::spawn(&spec, keep, Limits::default()) {
-            Ok(child) => child,
-            Err(error) => {
-                let said = format!("cannot start {}: {error}; {}", asked.choice.engine, error.hint());
-                return Ok(refused(said));
-            }
+        let mut seat = match self.seat(asked.agent, self.launch(&asked, &system), keep).await? {
+            Ok(seat) => seat,
+            Err(said) => return Ok(refused(said)),
         };
-        let mut live = Live::new(self, &asked, engine);
-        self.record_start(&asked, &child, &system)?;
+        self.record_start(&asked, &seat, &system)?;
         self.sync()?;
+        let texts = Texts { framing: Framing::ByFlag, replay: &asked.prompt, newest: &asked.prompt };
         let turn = Turn {
-            text: asked.prompt.clone(),
+            text: sent(seat.lease, texts),
             system,
-            first: asked.session == SessionChoice::Fresh && asked.turn == 1,
-            process: ProcessKind::OneShot,
+            first: asked.session == SessionChoice::Fresh,
+            process: seat.process,
         };
-        child.send(engine.prompt(&turn));
-        child.close_stdin();
-        let halt = live.read(&mut child).await?;
+        seat.child.send(engine.prompt(&turn));
+        if seat.process == ProcessKind::OneShot {
+            seat.child.close_stdin();
+        }
+        let mut live = Live::new(self, &asked, &seat, engine);
+        let halt = live.read(&mut seat).await?;
+        seat.window = live.window;
         let how = match halt {
+            None => {
+                let late = self.leave(seat, asked.agent, live.outcome.as_ref(), live.session.clone()).await?;
+                return live.close(None, late);
+            }
             Some(Halt::Asked(Level::Kill)) => Finish::KillNow,
+            Some(Halt::Asked(_)) if live.interrupt(&mut seat).await? => Finish::Closing,
             Some(_) => Finish::Stop,
-            None => Finish::Closing,
         };
-        let ended = child.finish(how, &mut |_| {}).await;
-        live.close(halt.as_ref(), &ended)
+        let late = self.end_seat(seat, asked.agent, how).await;
+        live.close(halt.as_ref(), Some(late))
     }
 
     fn launch(&self, asked: &TurnOrder<'_>, system: &str) -> Launch {
@@ -137,8 +146,8 @@ impl Run {
         Ok(self.place.dir.save(&file, asked.prompt.as_bytes())?)
     }
 
-    fn record_start(&self, asked: &TurnOrder<'_>, child: &Child, system: &str) -> Result<(), RunError> {
-        let mark = Mark::new(child.identity()).map_err(|source| RunError::File {
+    fn record_start(&self, asked: &TurnOrder<'_>, seat: &Seat, system: &str) -> Result<(), RunError> {
+        let mark = Mark::new(seat.child.identity()).map_err(|source| RunError::File {
             action: "read the boot id of this machine for",
             path: self.place.dir.path().to_owned(),
             source,
@@ -154,7 +163,7 @@ impl Run {
             engine: asked.choice.engine,
             model: asked.choice.model.clone(),
             level: self.level(asked),
-            lease: if session_id.is_some() { LeaseKind::Restored } else { LeaseKind::Cold },
+            lease: seat.lease,
             session_id,
             system_sha256: hexadecimal(&Sha256::digest(system.as_bytes())),
             host: mark.host,
@@ -176,7 +185,11 @@ fn refused(message: String) -> Turned {
 struct Live<'a> {
     run: &'a Run,
     asked: &'a TurnOrder<'a>,
-    decoder: Box<dyn Decoder>,
+    lease: LeaseKind,
+    /// What ends the turn of a process that outlives it; `None` where nothing but a signal does.
+    interrupt: Option<Vec<u8>>,
+    /// Whether the turn is to be ended now, because its session outgrew the bound.
+    outgrown: Outgrown,
     events: Vec<EngineEvent>,
     started: Instant,
     session: Option<SessionId>,
@@ -186,17 +199,28 @@ struct Live<'a> {
     outcome: Option<TurnOutcome>,
 }
 
+/// Whether a session outgrew its bound in this turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outgrown {
+    /// Not yet.
+    No,
+    /// At this tool result, and the engine is to be told.
+    Now,
+    /// The engine was told.
+    Told,
+}
+
 /// What the requests of a turn add up to.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct Tally {
     requests: u32,
     context: Option<u64>,
-    largest: u64,
+    usages: Vec<Usage>,
     sum: Usage,
 }
 
 impl<'a> Live<'a> {
-    fn new(run: &'a Run, asked: &'a TurnOrder<'a>, engine: &'static dyn Engine) -> Self {
+    fn new(run: &'a Run, asked: &'a TurnOrder<'a>, seat: &Seat, engine: &'static dyn Engine) -> Self {
         let session = match &asked.session {
             SessionChoice::Resume(session) => Some(session.clone()),
             SessionChoice::Fresh => None,
@@ -205,11 +229,13 @@ impl<'a> Live<'a> {
         Self {
             run,
             asked,
-            decoder: engine.decoder(),
+            lease: seat.lease,
+            interrupt: engine.interrupt().filter(|_| seat.process == ProcessKind::Resident),
+            outgrown: Outgrown::No,
             events: Vec::new(),
             started: Instant::now(),
             session,
-            window: None,
+            window: seat.window,
             tally: Tally::default(),
             tools: BTreeMap::new(),
             outcome: None,
@@ -217,7 +243,7 @@ impl<'a> Live<'a> {
     }
 
     /// Reads until the closing event, the end of the stream, a limit or a request to stop.
-    async fn read(&mut self, child: &mut Child) -> Result<Option<Halt>, RunError> {
+    async fn read(&mut self, seat: &mut Seat) -> Result<Option<Halt>, RunError> {
         let idle = super::agent::minutes(self.run.stop.idle_timeout_minutes);
         let mut level = self.run.bells.level.clone();
         let mut quiet_since = Instant::now();
@@ -236,12 +262,16 @@ impl<'a> Live<'a> {
                         return Ok(Some(Halt::Asked(now)));
                     }
                 }
-                line = child.line() => {
+                line = seat.child.line() => {
                     quiet_since = Instant::now();
                     match line {
                         Some(RawLine::Line(line)) => {
-                            self.decoder.line(line, &mut self.events);
+                            seat.decoder.line(line, &mut self.events);
                             self.take_events()?;
+                            if let (Outgrown::Now, Some(words)) = (self.outgrown, &self.interrupt) {
+                                seat.child.send(words.clone());
+                                self.outgrown = Outgrown::Told;
+                            }
                         }
                         Some(RawLine::TooLong { .. }) => {}
                         None => return Ok(None),
@@ -260,6 +290,23 @@ impl<'a> Live<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// Asks the engine to end its turn, so that its session is left in order. False when it cannot be asked or does
+    /// not answer in time.
+    async fn interrupt(&mut self, seat: &mut Seat) -> Result<bool, RunError> {
+        let Some(words) = self.interrupt.take() else { return Ok(false) };
+        seat.child.send(words);
+        let give_up = Instant::now() + INTERRUPT_GRACE;
+        while self.outcome.is_none() {
+            match tokio::time::timeout_at(give_up, seat.child.line()).await {
+                Ok(Some(RawLine::Line(line))) => seat.decoder.line(line, &mut self.events),
+                Ok(Some(RawLine::TooLong { .. })) => {}
+                Ok(None) | Err(_) => return Ok(false),
+            }
+            self.take_events()?;
+        }
+        Ok(true)
     }
 
     fn take_events(&mut self) -> Result<(), RunError> {
@@ -328,7 +375,7 @@ impl<'a> Live<'a> {
         let Some(usage) = usage else { return Ok(()) };
         let context = usage.context();
         self.tally.context = Some(context);
-        self.tally.largest = self.tally.largest.max(context);
+        self.tally.usages.push(usage);
         self.tally.sum += usage;
         self.record(Event::Context(ContextRead {
             agent: self.asked.agent.clone(),
@@ -341,18 +388,29 @@ impl<'a> Live<'a> {
     fn tool_ended(&mut self, call: &str, ok: bool, first_line: &str) -> Result<(), RunError> {
         self.run.with_digest(self.asked.agent, |digest| digest.result(ok, first_line));
         let Some((started, tool, summary)) = self.tools.remove(call) else { return Ok(()) };
+        if self.tools.is_empty() && self.outgrown == Outgrown::No && self.is_outgrown() {
+            self.outgrown = Outgrown::Now;
+        }
         let elapsed_ms = millis(started.elapsed());
         self.record(Event::ToolCall(ToolCall { summary, agent: self.asked.agent.clone(), tool, ok, elapsed_ms }))
     }
 
-    /// Names the end of the turn and writes it down.
-    fn close(mut self, halt: Option<&Halt>, ended: &Ended) -> Result<Turned, RunError> {
-        let told = self.outcome.take().or_else(|| self.decoder.end(&ended.exit, &ended.stderr_tail));
+    /// Whether the last reading is at the bound. A fresh session that begins there is left alone: another one would
+    /// begin there too.
+    fn is_outgrown(&self) -> bool {
+        let Some(bound) = self.asked.bound else { return false };
+        let reached = |context: Option<u64>| context.is_some_and(|context| context >= bound.ceiling);
+        let began_there = reached(self.tally.usages.first().map(Usage::context));
+        reached(self.tally.context) && !(self.asked.session == SessionChoice::Fresh && began_there)
+    }
+
+    /// Names the end of the turn and writes it down. `late` is how it ended when its stream did not say so.
+    fn close(mut self, halt: Option<&Halt>, late: Option<TurnOutcome>) -> Result<Turned, RunError> {
+        let told = self.outcome.take().or(late);
         let mut outcome = told.unwrap_or_else(|| failed(FailureKind::Crash, "ended without a closing event"));
-        // A resume that failed before any answer says that the session is at fault, not the engine.
-        if let (TurnEnd::Failed(failure), SessionChoice::Resume(_), 0) =
-            (&outcome.end, &self.asked.session, self.tally.requests)
-        {
+        // A resume that failed before any answer says that the session is at fault, not the engine. A process that
+        // had the session before is lost, which says nothing of the session.
+        if let (TurnEnd::Failed(failure), LeaseKind::Restored, 0) = (&outcome.end, self.lease, self.tally.requests) {
             outcome.end = TurnEnd::Failed(failure::of_resume(failure.clone()));
         }
         let stopped = match halt {
@@ -404,8 +462,8 @@ impl<'a> Live<'a> {
             session_cost_usd,
             requests: self.tally.requests,
             context_tokens: self.tally.context,
-            cache_hit_ratio: ratio(self.tally.sum.cache_read, self.tally.sum.context()),
-            rewrite_factor: ratio(self.tally.sum.cache_write, self.tally.largest),
+            cache_hit_ratio: hit_ratio(&self.tally.usages),
+            rewrite_factor: rewrite_factor(&self.tally.usages),
             elapsed_ms: millis(self.started.elapsed()),
         }))?;
         let silent = ended == TurnStatus::Completed && self.tally.context.is_none();
@@ -419,9 +477,4 @@ impl<'a> Live<'a> {
 fn failed(kind: FailureKind, message: &str) -> TurnOutcome {
     let failure = Failure { kind, message: message.to_owned(), reset: Reset::Unknown };
     TurnOutcome { end: TurnEnd::Failed(failure), text: None, usage: None, cost: None }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
-fn ratio(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
 }

@@ -34,6 +34,7 @@ impl RunState {
     pub fn apply(&mut self, record: &Record) -> Result<(), Impossible> {
         self.check(record)?;
         self.agents.apply(record.ts, &record.event);
+        self.watch.apply(record);
         let phase = record.phase.as_ref();
         match &record.event {
             Event::RunStart(start) => self.run_started(record, start),

@@ -15,20 +15,20 @@ use super::support::test_env::TestEnv;
 
 /// An engine as these tests drive it.
 #[derive(Clone, Copy)]
-enum Cli {
+pub(super) enum Cli {
     Claude,
     Pi,
 }
 
 impl Cli {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Claude => "claude",
             Self::Pi => "pi",
         }
     }
 
-    fn model(self) -> &'static str {
+    pub(super) fn model(self) -> &'static str {
         match self {
             Self::Claude => CLAUDE_MODEL,
             Self::Pi => "loop/loop-1",
@@ -45,14 +45,14 @@ impl Cli {
 }
 
 /// A repository, a provider and fia set up for one engine.
-struct Stage {
-    env: TestEnv,
-    provider: Provider,
-    cli: Cli,
+pub(super) struct Stage {
+    pub(super) env: TestEnv,
+    pub(super) provider: Provider,
+    pub(super) cli: Cli,
 }
 
 impl Stage {
-    fn new(cli: Cli, scenario: Value) -> Self {
+    pub(super) fn new(cli: Cli, scenario: Value) -> Self {
         Self::in_env(cli, scenario, TestEnv::new())
     }
 
@@ -119,12 +119,12 @@ impl Stage {
         command
     }
 
-    fn run(&self, args: &[&str]) -> Finished {
+    pub(super) fn run(&self, args: &[&str]) -> Finished {
         run(self.fia().args(args))
     }
 
     /// The records of the newest run.
-    fn events(&self) -> Vec<Value> {
+    pub(super) fn events(&self) -> Vec<Value> {
         let events = self.run(&["events", "--json"]);
         assert!(events.status.success(), "{events}");
         events.lines()
@@ -132,7 +132,7 @@ impl Stage {
 }
 
 /// Records of a type, or of a log name.
-fn of<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
+pub(super) fn of<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
     events.iter().filter(|event| event["type"] == kind || event["name"] == kind).collect()
 }
 
@@ -145,7 +145,7 @@ fn green() -> String {
     RED.replace("{name}\")", "{}\", name.to_uppercase())")
 }
 
-fn report(fields: &Value) -> String {
+pub(super) fn report(fields: &Value) -> String {
     format!("Done.\n\n```json\n{fields}\n```")
 }
 
