@@ -63,18 +63,28 @@ enum Halt {
 impl Run {
     /// Runs one turn. Whatever happens in it is in the log when this returns.
     pub(super) async fn turn(&self, asked: TurnOrder<'_>) -> Result<Turned, RunError> {
+        // A second try has a new process, which is not lost in this sense.
+        loop {
+            if let Some(turned) = self.try_turn(&asked).await? {
+                return Ok(turned);
+            }
+        }
+    }
+
+    /// Runs one turn; `None` when a process that had waited for it was lost before it said a word.
+    async fn try_turn(&self, asked: &TurnOrder<'_>) -> Result<Option<Turned>, RunError> {
         let engine = engine::for_name(asked.choice.engine);
         let system = self.system_prompt(asked.agent)?;
-        self.save_prompt(&asked)?;
+        self.save_prompt(asked)?;
         let keep = Keep {
-            stdout: Some(self.place.dir.open_append(&Self::leg_file(&asked, "transcript.jsonl"))?),
-            stderr: Some(self.place.dir.open_append(&Self::leg_file(&asked, "stderr"))?),
+            stdout: Some(self.place.dir.open_append(&Self::leg_file(asked, "transcript.jsonl"))?),
+            stderr: Some(self.place.dir.open_append(&Self::leg_file(asked, "stderr"))?),
         };
-        let mut seat = match self.seat(asked.agent, self.launch(&asked, &system), keep).await? {
+        let mut seat = match self.seat(asked.agent, self.launch(asked, &system), keep).await? {
             Ok(seat) => seat,
-            Err(said) => return Ok(refused(said)),
+            Err(said) => return Ok(Some(refused(said))),
         };
-        self.record_start(&asked, &seat, &system)?;
+        self.record_start(asked, &seat, &system)?;
         self.sync()?;
         let texts = Texts { framing: Framing::ByFlag, replay: &asked.prompt, newest: &asked.prompt };
         let turn = Turn {
@@ -87,20 +97,23 @@ impl Run {
         if seat.process == ProcessKind::OneShot {
             seat.child.close_stdin();
         }
-        let mut live = Live::new(self, &asked, &seat, engine);
+        let mut live = Live::new(self, asked, &seat, engine);
         let halt = live.read(&mut seat).await?;
         seat.window = live.window;
         let how = match halt {
             None => {
                 let late = self.leave(seat, asked.agent, live.outcome.as_ref(), live.session.clone()).await?;
-                return live.close(None, late);
+                if live.lease == LeaseKind::Warm && live.is_silent() && live.outcome.is_none() {
+                    return Ok(None);
+                }
+                return live.close(None, late).map(Some);
             }
             Some(Halt::Asked(Level::Kill)) => Finish::KillNow,
             Some(Halt::Asked(_)) if live.interrupt(&mut seat).await? => Finish::Closing,
             Some(_) => Finish::Stop,
         };
         let late = self.end_seat(seat, asked.agent, how).await;
-        live.close(halt.as_ref(), Some(late))
+        live.close(halt.as_ref(), Some(late)).map(Some)
     }
 
     fn launch(&self, asked: &TurnOrder<'_>, system: &str) -> Launch {
@@ -123,7 +136,7 @@ impl Run {
             system: system.to_owned(),
             session: asked.session.clone(),
             process: ProcessKind::OneShot,
-            max_turns: None,
+            max_turns: asked.bound.and_then(|bound| bound.max_turns),
             base_url: None,
             phase: asked.order.phase.to_string(),
             leg: asked.leg,
@@ -190,6 +203,8 @@ struct Live<'a> {
     interrupt: Option<Vec<u8>>,
     /// Whether the turn is to be ended now, because its session outgrew the bound.
     outgrown: Outgrown,
+    /// Lines that came.
+    lines: u64,
     events: Vec<EngineEvent>,
     started: Instant,
     session: Option<SessionId>,
@@ -232,6 +247,7 @@ impl<'a> Live<'a> {
             lease: seat.lease,
             interrupt: engine.interrupt().filter(|_| seat.process == ProcessKind::Resident),
             outgrown: Outgrown::No,
+            lines: 0,
             events: Vec::new(),
             started: Instant::now(),
             session,
@@ -264,6 +280,7 @@ impl<'a> Live<'a> {
                 }
                 line = seat.child.line() => {
                     quiet_since = Instant::now();
+                    self.lines += u64::from(line.is_some());
                     match line {
                         Some(RawLine::Line(line)) => {
                             seat.decoder.line(line, &mut self.events);
@@ -393,6 +410,11 @@ impl<'a> Live<'a> {
         }
         let elapsed_ms = millis(started.elapsed());
         self.record(Event::ToolCall(ToolCall { summary, agent: self.asked.agent.clone(), tool, ok, elapsed_ms }))
+    }
+
+    /// Whether the engine has not said a word in this turn.
+    fn is_silent(&self) -> bool {
+        self.lines == 0
     }
 
     /// Whether the last reading is at the bound. A fresh session that begins there is left alone: another one would

@@ -113,7 +113,9 @@ fn second_prompt(stage: &Stage, events: &[Value]) -> String {
 
 fn a_killed_process_is_restored(cli: Cli) {
     let (stage, events) = between_two_phases(cli, KILL);
-    assert_eq!(leases(&events), ["cold", "restored"]);
+    // Whether its death is seen before or after it is told the next prompt is a matter of milliseconds.
+    let leases = leases(&events);
+    assert_eq!((&*leases[0], leases.last().map(String::as_str)), ("cold", Some("restored")));
     assert_eq!(pids(&events).len(), 2);
     let evicted: Vec<_> =
         of(&events, "session_evicted").iter().map(|event| event["payload"]["reason"].clone()).collect();
@@ -138,7 +140,8 @@ fn r7_3_a_pi_that_was_killed_between_phases_is_restored_and_told_new_lines_only(
 
 fn a_lost_session_begins_anew(cli: Cli, lose: &str, expected: &[&str]) {
     let (stage, events) = between_two_phases(cli, &format!("{KILL}; {lose}"));
-    assert_eq!(leases(&events), expected);
+    let leases: Vec<String> = leases(&events).into_iter().filter(|lease| lease != "warm").collect();
+    assert_eq!(leases, expected);
     assert_eq!(of(&events, "session_retired").len(), 1);
     assert_eq!(of(&events, "engine_error"), [&Value::Null; 0]);
     let prompt = second_prompt(&stage, &events);
@@ -150,7 +153,7 @@ fn a_lost_session_begins_anew(cli: Cli, lose: &str, expected: &[&str]) {
 #[test]
 #[ignore = "needs target/engines: sh test/engines.sh, then cargo test --test live -- --ignored"]
 fn r7_3_a_claude_that_lost_its_saved_session_begins_cold_with_the_preamble_and_a_snapshot() {
-    a_lost_session_begins_anew(Cli::Claude, "rm -r \\\"$HOME/.claude/projects\\\"", &["cold", "restored", "cold"]);
+    a_lost_session_begins_anew(Cli::Claude, "rm -r \"$HOME/.claude/projects\"", &["cold", "restored", "cold"]);
 }
 
 #[test]
@@ -179,8 +182,10 @@ fn rotates_inside(cli: Cli, growth: f64, session: &str) -> (Stage, Vec<Value>, V
     let stage = stage(cli, long_phase(growth), &defaults, workflow);
     let events = ends_well(&stage, &["run", "long", "JOB-7", "-q"]);
     let rotations = of(&events, "session_rotation");
+    let readings: Vec<u64> =
+        of(&events, "context").iter().filter_map(|read| read["payload"]["context_tokens"].as_u64()).collect();
     let reasons: Vec<_> = rotations.iter().map(|rotation| rotation["payload"]["reason"].clone()).collect();
-    assert_eq!(reasons, ["mid_phase"]);
+    assert_eq!(reasons, ["mid_phase"], "{readings:?}");
     assert_eq!(of(&events, "envelope").len(), 1);
     assert_eq!((of(&events, "engine_error").len(), of(&events, "phase_end").len()), (0, 1));
     let ended: Vec<_> = of(&events, "agent_end").iter().map(|end| end["payload"]["ended"].clone()).collect();
@@ -190,8 +195,6 @@ fn rotates_inside(cli: Cli, growth: f64, session: &str) -> (Stage, Vec<Value>, V
     let prompt =
         stage.env.read(&format!(".fia/runs/{run}/agents/builder/01_work.1.{}.user.md", last["payload"]["turn"]));
     assert!(prompt.starts_with("# Fresh session: ceiling reached inside the phase ("), "{prompt}");
-    let readings: Vec<u64> =
-        of(&events, "context").iter().filter_map(|read| read["payload"]["context_tokens"].as_u64()).collect();
     (stage, events, readings)
 }
 
