@@ -4,21 +4,29 @@
 //! worked, 1 another outcome, 2 usage or config, 3 fia or the machine failed, 130 and 143 on signals.
 
 mod acting;
+mod approve;
+mod ask;
 mod channel;
+mod choose;
 mod config;
 mod demo;
+mod doctor;
 mod events;
+mod held;
 mod message;
 mod project;
 mod query;
 mod report;
+mod resume;
 mod run;
 mod screen;
 mod signals;
-mod target;
+mod stop;
+mod undo;
+mod verdict;
 mod workflows;
 
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -39,6 +47,8 @@ struct Arguments {
 enum Command {
     /// Run a workflow for a prompt
     Run(run::RunArgs),
+    /// Go on with a run
+    Resume(resume::ResumeArgs),
     /// See the whole story in a scratch repository: no account, no network
     Demo(demo::DemoArgs),
     /// List the runs of this repository
@@ -53,12 +63,26 @@ enum Command {
     Events(events::EventsArgs),
     /// Say something to the agents of a run
     Message(message::MessageArgs),
+    /// Ask an agent something while no run is live
+    Ask(ask::AskArgs),
     /// Print the messages of a run
     Channel(channel::ChannelArgs),
+    /// Stop a run, or all runs of this repository
+    Stop(stop::StopArgs),
+    /// Say yes to the approval that a run asks for
+    Approve(approve::AnswerArgs),
+    /// Say no to it
+    Reject(approve::AnswerArgs),
+    /// Say what a run left out, for its next stretch
+    Verdict(verdict::VerdictArgs),
+    /// Take back what a run changed, or what a rollback undid
+    Undo(undo::UndoArgs),
     /// List the workflows, or print one
     Workflows(workflows::WorkflowsArgs),
     /// Look at the configuration
     Config(config::ConfigArgs),
+    /// Say what is installed, who is logged in, and whether ceilings can fire
+    Doctor(doctor::DoctorArgs),
     /// Act a script as the scripted engine
     #[command(hide = true, name = crate::engine::scripted::SUBCOMMAND)]
     Act(acting::ActArgs),
@@ -80,6 +104,7 @@ pub fn main() -> ExitCode {
     };
     let done = match arguments.command {
         Command::Run(args) => run::run(&args),
+        Command::Resume(args) => resume::resume(&args),
         Command::Demo(args) => demo::demo(&args),
         Command::Runs(args) => query::runs(&args),
         Command::Show(args) => query::show(&args),
@@ -87,9 +112,16 @@ pub fn main() -> ExitCode {
         Command::Agents(args) => query::agents(&args),
         Command::Events(args) => events::events(&args),
         Command::Message(args) => message::message(&args),
+        Command::Ask(args) => ask::ask(&args),
         Command::Channel(args) => channel::channel(&args),
+        Command::Stop(args) => stop::stop(&args),
+        Command::Approve(args) => approve::answer(&args, approve::Decision::Approve),
+        Command::Reject(args) => approve::answer(&args, approve::Decision::Reject),
+        Command::Verdict(args) => verdict::verdict(&args),
+        Command::Undo(args) => undo::undo(&args),
         Command::Workflows(args) => workflows::workflows(&args),
         Command::Config(args) => config::config(&args),
+        Command::Doctor(args) => doctor::doctor(&args),
         Command::Act(args) => acting::act(args),
         Command::Provider(args) => acting::provider(args),
     };
@@ -101,6 +133,12 @@ pub fn main() -> ExitCode {
             error.status()
         }
     }
+}
+
+/// Says on standard error what was done; a closed one hears nothing of it.
+fn say(text: &str) -> ExitCode {
+    let _gone = writeln!(anstream::stderr().lock(), "{text}");
+    ExitCode::SUCCESS
 }
 
 /// Diagnostics for developers, on standard error when `FIA_LOG` asks for them.

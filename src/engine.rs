@@ -14,7 +14,7 @@ pub mod scripted;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::event::item::{EngineEvent, TurnOutcome};
 use crate::ids::{EngineName, SessionId};
@@ -82,6 +82,20 @@ pub trait Engine: Send + Sync {
 
     /// A decoder for the output of one process.
     fn decoder(&self) -> Box<dyn Decoder>;
+
+    /// How the CLI is pointed at another provider with no account, in a home of its own; `None` where it cannot be.
+    fn beside_account(&self, home: &Path, base_url: &str) -> Option<BesideAccount>;
+}
+
+/// What makes a CLI answer from a provider of ours, and leaves the user's own login alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BesideAccount {
+    /// Variables to set.
+    pub env: Vec<(String, String)>,
+    /// Files to write first, with their content.
+    pub files: Vec<(PathBuf, String)>,
+    /// A model name that the provider answers to.
+    pub model: String,
 }
 
 /// Turns the lines of one process into facts.
@@ -107,6 +121,11 @@ pub struct Facts {
     pub install: &'static str,
     /// The command that logs in.
     pub login: &'static str,
+    /// Where a login leaves a trace: a variable that names its folder, and the file in it. Without the file
+    /// nobody is logged in, and asking might create it.
+    pub login_trace: Option<LoginTrace>,
+    /// Variables that stand for a login by themselves.
+    pub login_keys: &'static [&'static str],
     /// How to ask it whether somebody is logged in.
     pub login_check: LoginCheck,
     /// Variables whose presence bills an API although a subscription may be logged in.
@@ -114,6 +133,17 @@ pub struct Facts {
     /// The file in the agent's directory that is its session, for an engine that keeps it there. A fresh
     /// session begins only after such a file was moved aside.
     pub session_file: Option<&'static str>,
+}
+
+/// Where a login leaves a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoginTrace {
+    /// A variable that names the folder in place of the home directory.
+    pub variable: &'static str,
+    /// The folder below the home directory when the variable is not set; empty for the home itself.
+    pub folder: &'static str,
+    /// The file in that folder.
+    pub file: &'static str,
 }
 
 /// How a CLI says whether somebody is logged in: exit status 0 means yes.

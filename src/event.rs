@@ -7,6 +7,8 @@
 pub mod change;
 pub mod item;
 mod outcome;
+#[cfg(test)]
+pub(crate) mod sample;
 mod step;
 pub mod wire;
 
@@ -96,7 +98,7 @@ pub enum Event {
     SessionRetired(SessionRetired),
     /// A rotation was due and could not be carried out; it is tried at the next phase.
     RotationStoodDown(RotationStoodDown),
-    /// An engine reported no usage, so its session can never rotate.
+    /// An engine reports no usage or no cost; said once.
     UsageUnknown(UsageUnknown),
     /// The engine compacted its session.
     Compacted(Compacted),
@@ -735,6 +737,20 @@ pub struct UsageUnknown {
     pub agent: AgentName,
     /// The engine that reports none.
     pub engine: EngineName,
+    /// What it does not report.
+    #[serde(default)]
+    pub what: Unreported,
+}
+
+/// What an engine does not report.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unreported {
+    /// Live context or tokens: its session never rotates, and token budgets see only a part.
+    #[default]
+    Tokens,
+    /// Dollars, with a cost budget in force that therefore sees only a part.
+    Dollars,
 }
 
 /// Payload of `compacted`.

@@ -12,6 +12,8 @@ mod ps;
 #[cfg(not(target_os = "linux"))]
 use ps as system;
 
+pub mod zone;
+
 use std::io;
 
 use rustix::process::{Pid, Signal};

@@ -5,36 +5,52 @@
 
 mod agent;
 mod approve;
+pub mod ask;
+mod billing;
+mod budget;
 mod check;
 mod commit;
+mod fallback;
 mod guard;
 mod hear;
 mod ledger;
+pub mod orphan;
 mod phase;
 mod prompt;
+pub mod recovery;
 mod relay;
 mod resident;
 mod rotation;
 mod start;
+mod stop;
 mod turn;
+mod wait;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
 use tokio::sync::watch;
 
+use crate::channel::watermark::Stages;
 use crate::envelope::{Schema, SchemaError};
 use crate::event::{Event, Outcome, PhaseReused, Record, RunEnd, Step, StepSkipped};
 use crate::ids::{PhaseName, RunId};
+use crate::mask::Mask;
 use crate::plan::when::WhenError;
 use crate::plan::{Plan, Stop};
-use crate::state::{Impossible, RunState, next::next};
+use crate::state::next::{after_wait, next};
+use crate::state::{Impossible, RunState};
 use crate::store::{StoreError, channel};
 use crate::tree::TreeError;
 
-pub use start::{Beginning, Begun, Place, StartError, fold, plan_of, resume, start};
+use stop::Urgency;
+
+pub use start::{
+    Beginning, Begun, Place, Questioning, Resumption, StartError, fold, lock, plan_of, question, resume, start,
+};
 
 /// Somebody who is told every record as it is written.
 pub trait Watch {
@@ -120,6 +136,13 @@ pub struct Run {
     guard: guard::Guard,
     digests: RefCell<prompt::Digests>,
     residents: resident::Residents,
+    /// What asked agents are hearing now; what phases hear is staged in the log.
+    stages: RefCell<Stages>,
+    stop_files: stop::StopFiles,
+    /// Secrets that no text of the log may hold.
+    mask: Mask,
+    /// The zone in which engines name times of day.
+    zone: Tz,
     /// The clock, so that tests can set it.
     now: fn() -> DateTime<Utc>,
     started: tokio::time::Instant,
@@ -140,10 +163,21 @@ impl Run {
 
     async fn go_through(&self) -> Result<Outcome, RunError> {
         loop {
-            if let Some(outcome) = self.asked_to_stop().await? {
-                return Ok(outcome);
+            if let Some((outcome, reason)) =
+                self.asked(Urgency::Now).filter(|(outcome, _)| *outcome == Outcome::Aborted)
+            {
+                return self.end(outcome, reason).await;
             }
-            let step = self.with_state(|state| next(&self.plan, &self.stop, state))?;
+            let mut step = self.with_state(|state| next(&self.plan, &self.stop, state))?;
+            if let Step::Wait { until, .. } = step {
+                if let Some((outcome, reason)) = self.wait_until(until).await {
+                    return self.end(outcome, reason).await;
+                }
+                step = self.with_state(|state| after_wait(&self.plan, &self.stop, state))?;
+            }
+            if let Some((outcome, reason)) = self.held_back(&step)? {
+                return self.end(outcome, reason).await;
+            }
             match step {
                 Step::Phase(order) => self.phase(&order).await?,
                 Step::Parallel { orders } => self.parallel(&orders).await?,
@@ -153,17 +187,24 @@ impl Run {
                 Step::Skip { step, index, when } => {
                     self.record(None, Event::StepSkipped(StepSkipped { step, index, when }))?;
                 }
+                // A wait follows no other one.
+                Step::Wait { .. } => {}
                 Step::End { outcome, reason } => return self.end(outcome, reason).await,
             }
         }
     }
 
-    /// Ends the stretch between phases when a signal or a stop file says so.
-    async fn asked_to_stop(&self) -> Result<Option<Outcome>, RunError> {
-        if *self.bells.level.borrow() > Level::Running {
-            return self.end(Outcome::Aborted, "interrupted".to_owned()).await.map(Some);
+    /// What forbids to begin a phase: a request to stop, or a limit of `stop:`.
+    fn held_back(&self, step: &Step) -> Result<Option<(Outcome, String)>, RunError> {
+        let phase = match step {
+            Step::Phase(order) => Some(&order.phase),
+            Step::Parallel { .. } => None,
+            Step::Reuse { .. } | Step::Skip { .. } | Step::Wait { .. } | Step::End { .. } => return Ok(None),
+        };
+        match self.asked(Urgency::NextPhase) {
+            Some(asked) => Ok(Some(asked)),
+            None => self.forbidden(phase),
         }
-        Ok(None)
     }
 
     async fn end(&self, outcome: Outcome, reason: String) -> Result<Outcome, RunError> {

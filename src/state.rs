@@ -3,8 +3,10 @@
 //! A live run and a resume go through the same [`RunState::apply`]; what it does not know does not exist.
 //! [`next`](next::next) decides from this state and the plan what comes next.
 
+pub mod budget;
 mod folding;
 pub mod next;
+pub mod relay;
 pub mod stop;
 mod transition;
 
@@ -16,7 +18,8 @@ use serde_json::Value;
 
 use crate::economy::watch::Watch;
 use crate::event::{
-    Content, Delivery, FailureKind, Order, Outcome, PathChange, PhaseStatus, RepoPath, RunEnd, Usage, Verdict,
+    Content, Delivery, FailureKind, Order, Outcome, PathChange, PhaseStatus, RepoPath, RunEnd, Unreported, Usage,
+    Verdict,
 };
 use crate::ids::{AgentName, CheckName, EngineName, PhaseName, RunId, StepName};
 use crate::session::AgentMap;
@@ -34,6 +37,8 @@ pub struct RunState {
     pub stretches: u32,
     /// Limits in force in this stretch, as JSON.
     pub stop: Value,
+    /// When the last record was written.
+    pub last_record: Option<DateTime<Utc>>,
     /// When this stretch began.
     pub stretch_started: Option<DateTime<Utc>>,
     /// The last end of a stretch, if the present one has none: how the one before ended.
@@ -54,14 +59,18 @@ pub struct RunState {
     pub watch: Watch,
     /// Engine deaths by engine, model and kind.
     pub deaths: BTreeMap<(EngineName, String, FailureKind), u32>,
+    /// When the limit of an engine and model ends, as it said last.
+    pub limited: BTreeMap<(EngineName, String), DateTime<Utc>>,
     /// What was spent over all stretches.
     pub spend: Spend,
     /// Every path that the run changed and kept: content before the run, and as the run last left it.
     pub changed: BTreeMap<RepoPath, (Option<Content>, Option<Content>)>,
     /// The same, change by change, oldest first.
     pub made: Vec<PathChange>,
-    /// The verdict in force, and the agents that have been told of it.
-    pub verdict: Option<(Verdict, BTreeSet<AgentName>)>,
+    /// The verdict in force, and the phases whose agents have been told of it.
+    pub verdict: Option<(Verdict, BTreeSet<PhaseName>)>,
+    /// Whether no stretch has begun since that verdict.
+    pub verdict_is_new: bool,
     /// Limits of which a share was reported as used, with the share.
     pub warned: BTreeSet<(String, u32)>,
     /// Deliveries of channel messages whose phase succeeded; committing one twice has no effect.
@@ -72,8 +81,8 @@ pub struct RunState {
     pub rescues: u32,
     /// Phases taken over into this stretch.
     pub reused: usize,
-    /// Agents whose engine was said to report no usage.
-    pub usage_unknown: BTreeSet<AgentName>,
+    /// Agents whose engine was said not to report something.
+    pub usage_unknown: BTreeSet<(AgentName, Unreported)>,
     /// Commits made, oldest first.
     pub commits: Vec<String>,
     /// Engines whose billing key was named.
@@ -138,6 +147,7 @@ pub enum StepStatus {
 
 /// What is known of a phase.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts of a phase")]
 pub struct PhaseState {
     /// The order that it follows.
     pub order: Order,
@@ -161,17 +171,39 @@ pub struct PhaseState {
     pub transient_deaths: u32,
     /// Whether any engine died in this phase since its last success.
     pub death_marker: bool,
-    /// Fresh starts for an overflow or a lost session, which are allowed once each.
-    pub overflowed: bool,
-    /// Waits for a limit's reset.
+    /// Kinds of failure for which it was given a fresh session, once each: overflow, lost session.
+    pub renewed: BTreeSet<FailureKind>,
+    /// The wait for a limit that it ended with, until it is started again.
+    pub wait: Option<Wait>,
+    /// Waits for limits in this stretch.
     pub waits: u32,
+    /// When the first of them began.
+    pub waits_since: Option<DateTime<Utc>>,
+    /// Shares of its own token budget that were warned of, in percent.
+    pub warned: BTreeSet<u32>,
     /// What its legs changed and kept, this attempt and earlier ones.
     pub changes: Vec<PathChange>,
     /// Whether a write against the rules was undone in it already.
     pub permission_retried: bool,
     /// Deliveries staged and not yet committed.
     pub staged: Vec<Delivery>,
+    /// Whether a verdict asks for it again, or work before it was done anew since: it is not taken over then.
+    pub stale: bool,
 }
+
+/// A wait for a limit's reset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    /// Until then.
+    pub until: DateTime<Utc>,
+    /// Who waits.
+    pub agent: Option<AgentName>,
+    /// Which wait of the phase this is, from 1.
+    pub count: u32,
+}
+
+/// `reason` of a `waiting` record that waits for a limit's reset.
+pub const WAITS_FOR_LIMIT: &str = "limit";
 
 /// How a phase stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,7 +240,7 @@ pub struct Spend {
     pub unknown_cost: u32,
     /// Turns in all.
     pub turns: u32,
-    /// Milliseconds of earlier stretches that ended.
+    /// Milliseconds of earlier stretches; of one that was killed, up to its last record.
     pub earlier_ms: u64,
 }
 

@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use chrono::Utc;
 use clap::Args;
 
+use super::choose::{Wanted, choose};
+use super::held::ring;
 use super::project::Project;
 use super::report::CliError;
-use super::target;
 use crate::channel::{Row, RowKind, mentioned};
 use crate::event::Event;
 use crate::ids::AgentName;
@@ -35,7 +36,7 @@ pub(super) struct MessageArgs {
 /// Adds a message to the channel of a run.
 pub(super) fn message(args: &MessageArgs) -> Result<ExitCode, CliError> {
     let project = Project::open(None)?;
-    let dir = target::acting(&project, args.run.as_deref())?;
+    let dir = choose(&project.data, args.run.as_deref(), Wanted::Live, "fia message --run")?.dir;
     let text = words(&args.text)?;
     let thread = args.thread.as_deref().map(|id| root(&dir, id)).transpose()?.unwrap_or_default();
     let row = Row {
@@ -49,7 +50,7 @@ pub(super) fn message(args: &MessageArgs) -> Result<ExitCode, CliError> {
         session: None,
     };
     let row = channel::add_row(&dir.channel(), Utc::now().timestamp_millis(), row)?;
-    target::ring(&project.data, &dir)?;
+    ring(&project.data, dir.run())?;
     writeln!(io::stdout().lock(), "{}", row.id)?;
     let heard = match row.mentions.as_slice() {
         [] => "its agents read it".to_owned(),
@@ -74,7 +75,7 @@ pub(super) fn words(words: &[String]) -> Result<String, CliError> {
 }
 
 /// The agents of a run, from its first record; none when that is lost.
-fn roster(dir: &RunDir) -> Result<Vec<AgentName>, StoreError> {
+pub(super) fn roster(dir: &RunDir) -> Result<Vec<AgentName>, StoreError> {
     let mut reader = LogReader::open(&dir.events(), Tail::Growing)?;
     let Some(Entry::Record { line, .. }) = reader.next()? else { return Ok(Vec::new()) };
     let plan = match line.decode().map(|record| record.event) {

@@ -1,6 +1,7 @@
 //! `fia runs`, `show`, `phases` and `agents`: from the run file, so that they do not depend on the size of a log.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use chrono::Utc;
@@ -10,10 +11,13 @@ use super::project::Project;
 use super::report::CliError;
 use super::{paint_stdout, width_stdout};
 use crate::event::Event;
+use crate::event::wire::Line;
 use crate::host::Presence;
+use crate::run::orphan;
 use crate::store::{self, DataDir, Entry, LogReader, RunDir, StoreError, Tail, atomic};
 use crate::view::ending::Ending;
 use crate::view::frame::Frame;
+use crate::view::human::handle;
 use crate::view::json::{self, AgentList, PhaseList, RunList, Shown};
 use crate::view::projection::Projection;
 use crate::view::tables::{self, Life};
@@ -46,8 +50,9 @@ pub(super) fn runs(args: &RunsArgs) -> Result<ExitCode, CliError> {
     let mut rows = Vec::new();
     for run in project.data.list()?.into_iter().take(limit) {
         let dir = project.data.run(&run);
-        if let Some(projection) = projection(&dir)? {
-            rows.push((projection.run, life(&project.data, &dir)?));
+        let life = life(&project.data, &dir)?;
+        if let Some(projection) = projection(&dir, life)? {
+            rows.push((projection.run, life));
         }
     }
     let listed = rows.iter().map(|(run, life)| (run, *life));
@@ -101,16 +106,36 @@ pub(super) fn agents(args: &RunArg) -> Result<ExitCode, CliError> {
 fn one(args: &RunArg) -> Result<(Projection, Life, RunDir), CliError> {
     let project = Project::open(None)?;
     let dir = project.data.find(args.run.as_deref())?;
-    let projection = projection(&dir)?.ok_or_else(|| {
+    let life = life(&project.data, &dir)?;
+    let projection = projection(&dir, life)?.ok_or_else(|| {
         CliError::usage(format!("run `{}` has no records", dir.run()), "it was killed before it began; start another")
     })?;
-    let life = life(&project.data, &dir)?;
+    if life == Life::Gone && projection.run.outcome.is_none() {
+        name_orphans(&dir)?;
+    }
     Ok((projection, life, dir))
 }
 
+/// Names the engines that a killed fia left at work; a reading command ends nothing.
+fn name_orphans(dir: &RunDir) -> Result<(), CliError> {
+    let mut err = anstream::stderr().lock();
+    for orphan in orphan::orphans(dir)? {
+        let how = format!(
+            "still works for run {0}; `fia resume {1}` or `fia stop {1}` ends it",
+            dir.run(),
+            handle(dir.run())
+        );
+        // A closed standard error takes no warnings.
+        let _gone = writeln!(err, "warning: {}", super::held::name(&orphan, &how));
+    }
+    Ok(())
+}
+
 /// What is known of a run: its run file, or its log where that is missing, damaged or behind.
-pub(super) fn projection(dir: &RunDir) -> Result<Option<Projection>, StoreError> {
+pub(super) fn projection(dir: &RunDir, life: Life) -> Result<Option<Projection>, StoreError> {
     match atomic::load_json::<Projection>(&dir.run_file()) {
+        // A fia that was killed may have left the file behind its log.
+        Ok(Some(projection)) if life == Life::Gone && is_behind(&projection, dir)? => fold(dir),
         Ok(Some(projection)) => Ok(Some(projection)),
         Ok(None) | Err(StoreError::Damaged { .. }) => fold(dir),
         Err(error) => Err(error),
@@ -127,6 +152,19 @@ fn frame(dir: &RunDir) -> Result<Frame, StoreError> {
         frame.push(&start);
     }
     Ok(frame)
+}
+
+/// Whether the log has a record after the one that a run file was made at.
+fn is_behind(projection: &Projection, dir: &RunDir) -> Result<bool, StoreError> {
+    let wrap = |source| StoreError::Io { action: "read", path: dir.events(), source };
+    let mut log = File::open(dir.events()).map_err(wrap)?;
+    let mut last = None;
+    store::offset_of_last(&mut log, 1, |line| {
+        last = serde_json::from_slice::<Line<'_>>(line).ok().map(|line| line.seq);
+        last.is_some()
+    })
+    .map_err(wrap)?;
+    Ok(last != Some(projection.run.events))
 }
 
 fn fold(dir: &RunDir) -> Result<Option<Projection>, StoreError> {

@@ -4,10 +4,15 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use chrono::Utc;
+
 use crate::config::ConfigError;
+use crate::host::{Mark, host_name};
 use crate::run::{RunError, StartError};
-use crate::store::{FindError, LockError, StoreError};
+use crate::store::{FindError, Holder, LockError, StoreError};
 use crate::tree::TreeError;
+use crate::view::human::handle;
+use crate::view::numbers::span;
 
 /// An error that ends a command.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +25,9 @@ pub(super) enum CliError {
         #[source]
         source: Option<Box<dyn Error + Send + Sync>>,
     },
+    /// Another run works here.
+    #[error("another run holds this work tree: {}", held_by(.0))]
+    Held(Box<Holder>),
     /// The configuration or a workflow.
     #[error("{0}")]
     Config(ConfigError),
@@ -52,7 +60,7 @@ impl CliError {
 
     pub(super) fn status(&self) -> ExitCode {
         match self {
-            Self::Usage { .. } | Self::Config(_) => ExitCode::from(2),
+            Self::Usage { .. } | Self::Held(_) | Self::Config(_) => ExitCode::from(2),
             Self::Machine { .. } | Self::Output(_) => ExitCode::from(3),
         }
     }
@@ -60,7 +68,11 @@ impl CliError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Usage { hint, .. } | Self::Machine { hint, .. } => hint.clone(),
-            Self::Config(error) => error.hint().map(str::to_owned),
+            Self::Held(holder) => {
+                let id = handle(&holder.run);
+                Some(format!("fia watch {id}    fia stop {id}    or run beside it with --worktree"))
+            }
+            Self::Config(error) => Some(error.hint().to_owned()),
             Self::Output(_) => None,
         }
     }
@@ -126,7 +138,8 @@ impl From<LockError> for CliError {
     fn from(error: LockError) -> Self {
         match error {
             LockError::Store(error) => error.into(),
-            LockError::Held { .. } => Self::usage(error.to_string(), error.hint()),
+            LockError::Held { holder: Some(holder), .. } => Self::Held(holder),
+            LockError::Held { holder: None, .. } => Self::usage(error.to_string(), error.hint()),
         }
     }
 }
@@ -154,11 +167,31 @@ impl From<StartError> for CliError {
             StartError::Store(error) => error.into(),
             StartError::Tree(error) => error.into(),
             StartError::Run(error) => error.into(),
+            StartError::Taken { .. } => Self::usage(error.to_string(), "choose another id, or leave `--run` out"),
+            StartError::Refused { ref run, ref workflow, refusal } => {
+                Self::usage(error.to_string(), refusal.hint(handle(run), workflow))
+            }
+            StartError::Verdict { ref run, .. } => Self::Usage {
+                message: error.to_string(),
+                hint: Some(format!("`fia verdict clear {run}`, then `fia verdict set {run} --missing \"…\"`")),
+                source: error.source().map(boxed),
+            },
             StartError::Log { .. } | StartError::NoPlan { .. } | StartError::Identity(_) | StartError::Random => {
                 Self::Machine { message: error.to_string(), hint: None, source: error.source().map(boxed) }
             }
         }
     }
+}
+
+/// The run, its process and for how long; the clock of another machine tells nothing.
+fn held_by(holder: &Holder) -> String {
+    let Mark { host, pid, .. } = &holder.mark;
+    let run = &holder.run;
+    if *host != host_name() {
+        return format!("{run} (process {pid} on {host})");
+    }
+    let age = Utc::now().signed_duration_since(holder.since).num_milliseconds();
+    format!("{run} (pid {pid}, {})", span(u64::try_from(age).unwrap_or(0)))
 }
 
 /// A cause as text with its own causes: the error types are not all cloneable.

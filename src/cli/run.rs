@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use chrono::Utc;
 use clap::Args;
+use tokio::sync::watch;
 
 use super::project::Project;
 use super::report::CliError;
@@ -18,7 +19,7 @@ use crate::ids::RunId;
 use crate::plan::build::{Request, build};
 use crate::plan::{Plan, Stop, describe};
 use crate::process::survive_file_size_limit;
-use crate::run::{self, Beginning, Begun, StartError};
+use crate::run::{self, Beginning, Begun, Level, StartError};
 use crate::store::DataDir;
 use crate::tree::Repository;
 use crate::view::json::{self, Shown};
@@ -81,18 +82,27 @@ pub(super) struct Ran {
     pub(super) status: ExitCode,
 }
 
-/// Begins a stretch and sees it to its end.
+/// Begins the first stretch of a run and sees it to its end.
 pub(super) fn go(
     repository: &Repository,
     data: &DataDir,
     loudness: Loudness,
     begin: impl FnOnce(Beginning) -> Result<Begun, StartError>,
 ) -> Result<Ran, CliError> {
+    go_on(repository, data, Screen::new(loudness), begin)
+}
+
+/// Begins a stretch and sees it to its end, on a screen that may know earlier ones.
+pub(super) fn go_on(
+    repository: &Repository,
+    data: &DataDir,
+    screen: Screen,
+    begin: impl FnOnce(Beginning) -> Result<Begun, StartError>,
+) -> Result<Ran, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::machine("cannot start the runtime", error))?;
-    let screen = Screen::new(loudness);
     let local = tokio::task::LocalSet::new();
-    let (outcome, signalled) = local.block_on(&runtime, async {
+    let outcome = local.block_on(&runtime, async {
         survive_file_size_limit().map_err(|error| CliError::machine("cannot listen for signals", error))?;
         let signals = Signals::listen().map_err(|error| CliError::machine("cannot listen for signals", error))?;
         let begun = begin(Beginning {
@@ -102,9 +112,12 @@ pub(super) fn go(
             watchers: vec![Box::new(screen.clone())],
             now: Utc::now,
         })?;
-        let outcome = see_through(&begun, &screen).await?;
+        let outcome = see_through(&begun, &screen, signals.bells.level.clone()).await?;
         Ok::<_, CliError>((outcome, signals.status()))
-    })?;
+    });
+    // File work that a second signal left behind is not waited for.
+    runtime.shutdown_background();
+    let (outcome, signalled) = outcome?;
     let status = match (outcome, signalled) {
         (Outcome::Aborted, Some(status)) => status,
         (Outcome::GoalMet, _) => ExitCode::SUCCESS,
@@ -113,12 +126,15 @@ pub(super) fn go(
     Ok(Ran { screen, status })
 }
 
-async fn see_through(begun: &Begun, screen: &Screen) -> Result<Outcome, CliError> {
+async fn see_through(begun: &Begun, screen: &Screen, mut level: watch::Receiver<Level>) -> Result<Outcome, CliError> {
     let going = begun.run.go();
     tokio::pin!(going);
     let mut ticks = tokio::time::interval(TICK);
     loop {
         tokio::select! {
+            biased;
+            // The second signal: whatever is under way is dropped, which kills its processes.
+            _ = level.wait_for(|level| *level == Level::Kill) => return Ok(Outcome::Aborted),
             outcome = &mut going => return Ok(outcome?),
             _ = ticks.tick(), if screen.ticks() => screen.tick(),
         }

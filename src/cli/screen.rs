@@ -9,6 +9,7 @@ use chrono::Utc;
 
 use crate::event::{Event, Record};
 use crate::run::Watch;
+use crate::store::{Entry, LogReader, RunDir, StoreError, Tail};
 use crate::view::ending::Ending;
 use crate::view::frame::Frame;
 use crate::view::human::PlainLog;
@@ -62,6 +63,21 @@ impl Screen {
         Self { shared: Rc::new(RefCell::new(Shown { progress, state, frame, savings, paint })) }
     }
 
+    /// Takes in what earlier stretches of the run wrote, and shows nothing of it.
+    pub(super) fn recall(&self, dir: &RunDir) -> Result<(), StoreError> {
+        let mut shown = self.shared.borrow_mut();
+        let mut log = LogReader::open(&dir.events(), Tail::Final)?;
+        while let Some(entry) = log.next()? {
+            let Entry::Record { line, .. } = entry else { continue };
+            let Ok(record) = line.decode() else { continue };
+            shown.take(&record);
+            if let Progress::Live(live) = &mut shown.progress {
+                live.recall(&record);
+            }
+        }
+        Ok(())
+    }
+
     /// Whether there is a clock to redraw.
     pub(super) fn ticks(&self) -> bool {
         matches!(self.shared.borrow().progress, Progress::Live(_))
@@ -96,14 +112,20 @@ fn width() -> usize {
     rustix::termios::tcgetwinsize(io::stderr()).map_or(80, |size| usize::from(size.ws_col)).max(20)
 }
 
+impl Shown {
+    fn take(&mut self, record: &Record) {
+        self.state.push(record);
+        self.savings.push(record);
+        if let Event::RunStart(start) = &record.event {
+            self.frame.push(start);
+        }
+    }
+}
+
 impl Watch for Screen {
     fn record(&mut self, record: &Record) {
         let mut shown = self.shared.borrow_mut();
-        shown.state.push(record);
-        shown.savings.push(record);
-        if let Event::RunStart(start) = &record.event {
-            shown.frame.push(start);
-        }
+        shown.take(record);
         match &mut shown.progress {
             Progress::Live(live) => live.push(record, width()),
             Progress::Plain(plain) => {

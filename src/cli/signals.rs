@@ -45,6 +45,11 @@ impl Signals {
         Ok(Self { bells: Bells { level: level_seen, news: news_seen }, ended_by })
     }
 
+    /// Keeps a bell that nobody waits for from killing this process, which holds the lock for a moment only.
+    pub(super) fn bells_only() -> io::Result<tokio::signal::unix::Signal> {
+        signal(SignalKind::user_defined1())
+    }
+
     /// The exit status of a process that was ended by a signal.
     pub(super) fn status(&self) -> Option<ExitCode> {
         let number = self.ended_by.get()?;

@@ -104,7 +104,7 @@ fn engine_of(value: &Value) -> Option<EngineName> {
 
 impl Config {
     /// The window of a model as configured, in tokens: exact name first, then the first wildcard.
-    pub(crate) fn window(&self, model: &str) -> Option<u64> {
+    pub fn window(&self, model: &str) -> Option<u64> {
         let models = self.layers.get("/models")?.as_object()?;
         let wild = || models.iter().find(|(pattern, _)| wildcard(pattern, model)).map(|(_, entry)| entry);
         models.get(model).or_else(wild)?["context_window"].as_u64()

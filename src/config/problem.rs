@@ -26,9 +26,14 @@ impl ConfigError {
     }
 
     /// What the reader can do about it, beyond what the problems say.
-    pub fn hint(&self) -> Option<&'static str> {
-        let is_in_a_file = self.problems.iter().any(|problem| problem.mark.is_some());
-        is_in_a_file.then_some("`fia config schema` prints a JSON Schema for your editor")
+    pub fn hint(&self) -> &'static str {
+        if self.problems.iter().any(|problem| problem.mark.is_some()) {
+            "`fia config schema` prints a JSON Schema for your editor"
+        } else if self.problems.iter().any(|problem| problem.file.starts_with("the command line")) {
+            "`fia workflows` lists the workflows, `fia run --help` the arguments"
+        } else {
+            "`fia config show` prints what is in force, `fia run --help` how to choose otherwise"
+        }
     }
 }
 

@@ -10,9 +10,11 @@ mod wire;
 
 use serde_json::json;
 
+use std::path::Path;
+
 use super::{
-    Capabilities, Decoder, Engine, EngineError, Facts, Launch, LoginCheck, ProcessKind, SessionChoice, Turn,
-    base_command, with_configured_env,
+    BesideAccount, Capabilities, Decoder, Engine, EngineError, Facts, Launch, LoginCheck, LoginTrace, ProcessKind,
+    SessionChoice, Turn, base_command, with_configured_env,
 };
 use crate::ids::EngineName;
 use crate::process::CommandSpec;
@@ -45,6 +47,8 @@ const FACTS: Facts = Facts {
     version_args: &["--version"],
     install: "npm install -g @anthropic-ai/claude-code",
     login: "claude auth login",
+    login_trace: Some(LoginTrace { variable: "CLAUDE_CONFIG_DIR", folder: "", file: ".claude.json" }),
+    login_keys: &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"],
     login_check: LoginCheck::Args(&["auth", "status"]),
     billing_keys: &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"],
     session_file: None,
@@ -130,6 +134,16 @@ impl Engine for Claude {
 
     fn decoder(&self) -> Box<dyn Decoder> {
         Box::new(decode::ClaudeDecoder::default())
+    }
+
+    fn beside_account(&self, home: &Path, base_url: &str) -> Option<BesideAccount> {
+        let env = [
+            ("CLAUDE_CONFIG_DIR", home.join(".claude").display().to_string()),
+            ("ANTHROPIC_BASE_URL", base_url.to_owned()),
+            ("ANTHROPIC_API_KEY", "none".to_owned()),
+        ];
+        let env = env.map(|(name, value)| (name.to_owned(), value)).to_vec();
+        Some(BesideAccount { env, files: Vec::new(), model: "claude-sonnet-4-5".to_owned() })
     }
 }
 

@@ -7,9 +7,11 @@
 mod decode;
 mod wire;
 
+use std::path::Path;
+
 use super::{
-    Capabilities, Decoder, Engine, EngineError, Facts, Launch, LoginCheck, ProcessKind, SessionChoice, Turn,
-    base_command, with_configured_env,
+    BesideAccount, Capabilities, Decoder, Engine, EngineError, Facts, Launch, LoginCheck, ProcessKind, SessionChoice,
+    Turn, base_command, with_configured_env,
 };
 use crate::ids::EngineName;
 use crate::process::CommandSpec;
@@ -25,6 +27,8 @@ const FACTS: Facts = Facts {
     install: "see https://cursor.com/docs/cli/installation",
     login: "cursor-agent login",
     // `status` is reported to say "not logged in" although `CURSOR_API_KEY` works.
+    login_trace: None,
+    login_keys: &["CURSOR_API_KEY"],
     login_check: LoginCheck::None,
     billing_keys: &["CURSOR_API_KEY"],
     session_file: None,
@@ -85,6 +89,10 @@ impl Engine for Cursor {
 
     fn decoder(&self) -> Box<dyn Decoder> {
         Box::new(decode::CursorDecoder::default())
+    }
+
+    fn beside_account(&self, _home: &Path, _base_url: &str) -> Option<BesideAccount> {
+        None
     }
 }
 

@@ -9,9 +9,11 @@ mod wire;
 
 use serde_json::json;
 
+use std::path::Path;
+
 use super::{
-    Capabilities, Decoder, Engine, EngineError, Facts, Launch, LoginCheck, ProcessKind, Turn, base_command,
-    with_configured_env,
+    BesideAccount, Capabilities, Decoder, Engine, EngineError, Facts, Launch, LoginCheck, LoginTrace, ProcessKind,
+    Turn, base_command, with_configured_env,
 };
 use crate::ids::EngineName;
 use crate::process::CommandSpec;
@@ -33,6 +35,8 @@ const FACTS: Facts = Facts {
     version_args: &["--version"],
     install: "npm install -g @earendil-works/pi-coding-agent (Node 22 or newer)",
     login: "pi auth login PROVIDER",
+    login_trace: Some(LoginTrace { variable: "PI_CODING_AGENT_DIR", folder: ".pi/agent", file: "auth.json" }),
+    login_keys: &[],
     login_check: LoginCheck::ArgsAndModel(&["auth", "check", "--no-refresh", "--model"]),
     billing_keys: &["OPENAI_API_KEY", "ANTHROPIC_API_KEY"],
     session_file: Some(SESSION_FILE),
@@ -108,6 +112,20 @@ impl Engine for Pi {
 
     fn decoder(&self) -> Box<dyn Decoder> {
         Box::new(decode::PiDecoder::default())
+    }
+
+    fn beside_account(&self, home: &Path, base_url: &str) -> Option<BesideAccount> {
+        let folder = home.join(".pi/agent");
+        let model = json!({ "id": "loop-1", "name": "Loop", "reasoning": true, "input": ["text"],
+                            "contextWindow": 200_000, "maxTokens": 16_000,
+                            "cost": { "input": 3, "output": 15, "cacheRead": 0.3, "cacheWrite": 3.75 } });
+        let provider = json!({ "baseUrl": base_url, "api": "anthropic-messages", "apiKey": "none", "models": [model] });
+        let models = json!({ "providers": { "loop": provider } }).to_string();
+        Some(BesideAccount {
+            env: vec![("PI_CODING_AGENT_DIR".to_owned(), folder.display().to_string())],
+            files: vec![(folder.join("models.json"), models)],
+            model: "loop/loop-1".to_owned(),
+        })
     }
 }
 

@@ -6,8 +6,11 @@
 pub mod wire;
 
 use std::ffi::OsString;
+use std::path::Path;
 
-use crate::engine::{Capabilities, Decoder, Engine, EngineError, Facts, Launch, LoginCheck, SessionChoice, Turn};
+use crate::engine::{
+    BesideAccount, Capabilities, Decoder, Engine, EngineError, Facts, Launch, LoginCheck, SessionChoice, Turn,
+};
 use crate::event::item::{Cost, Cut, EngineEvent, Failure, FailureKind, Reset, TurnEnd, TurnOutcome};
 use crate::ids::{EngineName, SessionId};
 use crate::process::{CommandSpec, Exit};
@@ -25,6 +28,8 @@ const FACTS: Facts = Facts {
     version_args: &["--version"],
     install: "it is part of fia",
     login: "no login is needed",
+    login_trace: None,
+    login_keys: &[],
     login_check: LoginCheck::None,
     billing_keys: &[],
     session_file: Some(SESSION_FILE),
@@ -97,6 +102,10 @@ impl Engine for Scripted {
 
     fn decoder(&self) -> Box<dyn Decoder> {
         Box::new(ScriptedDecoder { ended: false })
+    }
+
+    fn beside_account(&self, _home: &Path, _base_url: &str) -> Option<BesideAccount> {
+        None
     }
 }
 

@@ -32,6 +32,9 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Usage {
+    /// No tokens at all.
+    pub const NONE: Self = Self { input: 0, output: 0, cache_read: 0, cache_write: 0, cache_write_1h: 0 };
+
     /// Tokens in the model's window at this request: input, cache reads and cache writes, never output.
     ///
     /// Meaningful for the usage of one request only; of a sum it is no context.

@@ -1,5 +1,6 @@
 //! Orders as data: what the run loop is told to do next. Recorded in `phase_start`, followed by a resume.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::event::Outcome;
@@ -31,6 +32,17 @@ pub enum Step {
         index: usize,
         /// Its condition.
         when: String,
+    },
+    /// Let time pass before the phase of an agent is tried again on the same engine.
+    Wait {
+        /// Until then.
+        until: DateTime<Utc>,
+        /// Who waits.
+        agent: Option<AgentName>,
+        /// For what, as in the record `waiting`.
+        reason: String,
+        /// Which wait of the phase this is, from 1.
+        count: u32,
     },
     /// End the stretch.
     End {

@@ -255,3 +255,6 @@ wire! {
         ApiKeyBilling = "api_key_billing";
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,6 +20,7 @@ use crate::event::{
 };
 use crate::ids::AgentName;
 use crate::plan::EngineChoice;
+use crate::state::budget::Live;
 use crate::tree::LegStart;
 
 /// Correction turns for an answer without a valid report, or one that was cut.
@@ -54,6 +55,14 @@ pub(super) struct AgentOrder<'a> {
     retries: u32,
 }
 
+impl<'a> AgentOrder<'a> {
+    /// The order, if it is one for an agent.
+    pub(super) fn of(order: &'a Order) -> Option<Self> {
+        let Work::Agent { agent, output, gates, retries, .. } = &order.work else { return None };
+        Some(Self { order, agent, output, gates, retries: *retries })
+    }
+}
+
 impl Run {
     /// The engine that an agent works on now.
     pub(super) fn choice(&self, agent: &AgentName) -> &EngineChoice {
@@ -64,10 +73,7 @@ impl Run {
 
     /// Executes the order of an agent phase.
     pub(super) async fn agent_phase(&self, order: &Order, around: Around) -> Result<PhaseResult, RunError> {
-        let Work::Agent { agent, output, gates, retries, .. } = &order.work else {
-            return Ok(PhaseResult::success());
-        };
-        let order = AgentOrder { order, agent, output, gates, retries: *retries };
+        let Some(order) = AgentOrder::of(order) else { return Ok(PhaseResult::success()) };
         let mut note = None;
         loop {
             let before = if around == Around::Leg { Some(self.guard.before().await?) } else { None };
@@ -144,9 +150,13 @@ impl Run {
         let mut session = opening.session;
         let (mut corrections, mut look) = (0, 0);
         for turn in 1.. {
+            if let Some((outcome, reason)) = self.over_budget(Some(&order.order.phase), Live::default())? {
+                return Ok(LegEnd::Stopped(outcome, reason));
+            }
             let bound = self.bound(order, &choice, &session);
             let asked = TurnOrder {
                 order: order.order,
+                phase: Some(&order.order.phase),
                 agent: order.agent,
                 leg,
                 turn,

@@ -40,6 +40,8 @@ impl Run {
                 let reason = answer.reason.clone();
                 let answered = Approval::Answered { approved: answer.approved, reason: answer.reason };
                 self.record(phase, Event::Approval(answered))?;
+                // One answer answers one question.
+                self.place.dir.remove(Path::new("approval.json"))?;
                 return Ok(match (answer.approved, reason) {
                     (true, _) => PhaseResult { status: PhaseStatus::Success, ends_run: None, tree_sha256: None },
                     (false, Some(reason)) => {

@@ -24,6 +24,8 @@ use crate::store::channel;
 pub(super) struct Post<'a> {
     pub(super) kind: RowKind,
     pub(super) from: Option<&'a str>,
+    /// Whom it is put to, beside those that the text names.
+    pub(super) to: Option<&'a AgentName>,
     pub(super) text: &'a str,
     pub(super) session: Option<&'a SessionId>,
 }
@@ -44,6 +46,8 @@ impl Run {
     /// Adds a row to the channel.
     pub(super) fn post(&self, post: &Post<'_>) -> Result<Row, RunError> {
         let roster: Vec<AgentName> = self.plan.agents.keys().cloned().collect();
+        let mut mentions = mentioned(post.text, &roster);
+        mentions.extend(post.to.filter(|agent| !mentions.contains(agent)).cloned());
         let text = start_of(post.text, channel::MAX_TEXT_BYTES);
         let row = Row {
             id: String::new(),
@@ -52,7 +56,7 @@ impl Run {
             from: post.from.map(str::to_owned),
             thread: String::new(),
             text: text.to_owned(),
-            mentions: mentioned(post.text, &roster),
+            mentions,
             session: post.session.cloned(),
         };
         Ok(channel::add_row(&self.place.dir.channel(), (self.now)().timestamp_millis(), row)?)
@@ -63,21 +67,21 @@ impl Run {
         let Some(notes) = notes(envelope) else { return Ok(()) };
         let session = self.with_state(|state| state.agents.entry(agent)?.session_id.clone());
         let from = Some(agent.as_str());
-        self.post(&Post { kind: RowKind::Agent, from, text: notes, session: session.as_ref() })?;
+        self.post(&Post { kind: RowKind::Agent, from, to: None, text: notes, session: session.as_ref() })?;
         Ok(())
     }
 
     /// Tells the channel of a check that failed.
     pub(super) fn post_failed_check(&self, check: &CheckName, log: &str) -> Result<(), RunError> {
         let text = self.failed_check(check, log);
-        self.post(&Post { kind: RowKind::Check, from: None, text: &text, session: None })?;
+        self.post(&Post { kind: RowKind::Check, from: None, to: None, text: &text, session: None })?;
         Ok(())
     }
 
     /// Tells the channel of a gate that was not passed.
     pub(super) fn post_failed_gate(&self, phase: &PhaseName, verdict: &GateVerdict) -> Result<(), RunError> {
         let text = format!("{} after {phase}: {}", verdict.gate, verdict.violations.join("; "));
-        self.post(&Post { kind: RowKind::Gate, from: None, text: &text, session: None })?;
+        self.post(&Post { kind: RowKind::Gate, from: None, to: None, text: &text, session: None })?;
         Ok(())
     }
 
@@ -97,7 +101,7 @@ impl Run {
     ) -> Result<String, RunError> {
         let phase = &order.order.phase;
         let rows = channel::rows(&self.place.dir.channel())?;
-        let elsewhere = self.elsewhere(order, &rows, prompt);
+        let elsewhere = self.handed(order, &rows, prompt);
         let session = match session {
             SessionChoice::Fresh => None,
             SessionChoice::Resume(session) => Some(session),
@@ -133,6 +137,9 @@ impl Run {
         };
         let heard = hear(rows, &listener, &self.watermarks()?);
         if let Some(staged) = delivery(hearing.agent, hearing.delivery, &heard) {
+            if hearing.phase.is_none() {
+                self.stages.borrow_mut().stage(staged.clone());
+            }
             self.record(hearing.phase, Event::Message(staged))?;
         }
         self.render(&heard)
@@ -147,9 +154,9 @@ impl Run {
     }
 
     /// Rows that stand in a prompt already: the notes or the failures that the phase is handed.
-    fn elsewhere(&self, order: &AgentOrder<'_>, rows: &[Row], prompt: &str) -> Vec<String> {
+    fn handed(&self, order: &AgentOrder<'_>, rows: &[Row], prompt: &str) -> Vec<String> {
         let Work::Agent { input, .. } = &order.order.work else { return Vec::new() };
-        let handed: BTreeSet<(RowKind, String)> = self.with_state(|state| match input {
+        let told: BTreeSet<(RowKind, String)> = self.with_state(|state| match input {
             Input::Nothing => BTreeSet::new(),
             Input::Envelope { phase } => {
                 let envelope = state.phases.get(phase).and_then(|phase| phase.envelope.as_ref());
@@ -164,7 +171,7 @@ impl Run {
         // A template of the user's may leave the envelope out, and a long one is cut: what counts is the prompt.
         let stands = |text: &str| serde_json::to_string(text).is_ok_and(|json| prompt.contains(json.trim_matches('"')));
         rows.iter()
-            .filter(|row| handed.contains(&(row.kind, row.text.clone())) && stands(&row.text))
+            .filter(|row| told.contains(&(row.kind, row.text.clone())) && stands(&row.text))
             .map(|row| row.id.clone())
             .collect()
     }
@@ -194,12 +201,20 @@ impl Run {
         if changed { self.save_watermarks(&marks) } else { Ok(()) }
     }
 
-    pub(super) fn save_watermarks(&self, marks: &Watermarks) -> Result<(), RunError> {
+    /// Makes what an asked agent heard its watermark.
+    pub(super) fn remember_answered(&self, question: &str, session: Option<&SessionId>) -> Result<(), RunError> {
+        let Some(session) = session else { return Ok(()) };
+        let mut marks = self.watermarks()?;
+        let committed = self.stages.borrow_mut().commit(question, self.place.run.as_str(), session, &mut marks);
+        if committed == Commit::Changed { self.save_watermarks(&marks) } else { Ok(()) }
+    }
+
+    fn save_watermarks(&self, marks: &Watermarks) -> Result<(), RunError> {
         Ok(atomic::replace(&self.place.dir.channel_watermarks(), &marks.render(), Durability::Synced)?)
     }
 
     /// What is on disk. A file that cannot be read is set aside, which costs one snapshot and hides nothing.
-    pub(super) fn watermarks(&self) -> Result<Watermarks, RunError> {
+    fn watermarks(&self) -> Result<Watermarks, RunError> {
         const FILE: &str = "channel_watermarks.json";
         let Some(bytes) = self.place.dir.read(&PathBuf::from(FILE))? else { return Ok(Watermarks::default()) };
         let (marks, damage) = Watermarks::parse(&bytes);

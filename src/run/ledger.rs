@@ -44,7 +44,11 @@ impl Ledger {
         phase: Option<&PhaseName>,
         event: Event,
     ) -> Result<(), RunError> {
-        let sessions = matches!(event, Event::AgentEnd(_) | Event::SessionRotation(_) | Event::SessionRetired(_));
+        // A stretch begins with projections made anew, whatever a killed fia left of them.
+        let sessions = matches!(
+            event,
+            Event::RunStart(_) | Event::AgentEnd(_) | Event::SessionRotation(_) | Event::SessionRetired(_)
+        );
         let border = matches!(event, Event::PhaseStart(_) | Event::PhaseEnd(_) | Event::RunStart(_) | Event::RunEnd(_));
         let record = self.journal.append(now, phase, event)?;
         self.state.apply(&record).map_err(|source| RunError::Log { run: self.run.clone(), source })?;

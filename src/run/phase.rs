@@ -26,6 +26,11 @@ impl PhaseResult {
         Self { status: PhaseStatus::Failed, ends_run: Some((outcome, reason.into())), tree_sha256: None }
     }
 
+    /// It stops here, and is tried again once the wait that it recorded is over.
+    pub(super) fn waits() -> Self {
+        Self { status: PhaseStatus::Stopped, ends_run: None, tree_sha256: None }
+    }
+
     pub(super) fn stopped(outcome: Outcome, reason: impl Into<String>) -> Self {
         Self { status: PhaseStatus::Stopped, ends_run: Some((outcome, reason.into())), tree_sha256: None }
     }

@@ -9,7 +9,10 @@ use super::agent::AgentOrder;
 use super::{Run, RunError};
 use crate::engine::{self, SessionChoice};
 use crate::envelope::{self, Schema};
-use crate::event::{Event, Input, Order, PathChange, PrefixChanged, RepoPath, RetirementReason, SessionRetired, Work};
+use crate::event::{
+    EngineContinuation, Event, Input, Order, PathChange, PrefixChanged, RepoPath, RetirementReason, RotationReason,
+    SessionRetired, Work,
+};
 use crate::ids::{AgentName, PhaseName};
 use crate::plan::EngineChoice;
 use crate::plan::prompt::{SystemValues, UserValues, render_system, render_user};
@@ -87,7 +90,9 @@ impl Run {
         let rendered =
             render_user(template, values).map_err(|source| RunError::Prompt { phase: order.phase.clone(), source })?;
         let mut prompt = String::new();
-        for part in [note, opening.preamble.as_deref(), self.verdict_scope(agent).as_deref()].into_iter().flatten() {
+        for part in
+            [note, opening.preamble.as_deref(), self.verdict_scope(order, opening).as_deref()].into_iter().flatten()
+        {
             prompt.push_str(part);
         }
         prompt.push_str(rendered.trim_end());
@@ -96,11 +101,11 @@ impl Run {
         Ok(prompt)
     }
 
-    /// What a person found missing, told to each agent once.
-    fn verdict_scope(&self, agent: &AgentName) -> Option<String> {
+    /// What a person found missing: told once a phase, and again to a fresh session, which has not heard it.
+    fn verdict_scope(&self, order: &Order, opening: &Opening) -> Option<String> {
         self.with_state(|state| {
             let (verdict, told) = state.verdict.as_ref()?;
-            if told.contains(agent) {
+            if told.contains(&order.phase) && opening.session != SessionChoice::Fresh {
                 return None;
             }
             let mut text = "# Scope: a person looked at this run and found it incomplete\n\nMissing:\n".to_owned();
@@ -171,15 +176,15 @@ impl Run {
             (state.agents.entry(order.agent).cloned(), died)
         });
         let Some(entry) = entry else {
-            let preamble = died.then(|| self.preamble(order, leg, Fresh::Continued, None));
-            return Ok(Opening { session: SessionChoice::Fresh, preamble });
+            // A session that the log knows nothing of: its beginning was not acknowledged.
+            let _nothing_to_keep = self.archive(order.agent, choice);
+            return self.continued(order, leg, SessionChoice::Fresh, died);
         };
         let same = entry.coding_agent == choice.engine && entry.model == choice.model;
         let file = engine::for_name(choice.engine).facts().session_file;
         let there = file.is_none_or(|file| self.place.dir.agent(order.agent).join(file).exists());
         if let (true, true, Some(session)) = (same, there, entry.session_id.clone()) {
-            let preamble = died.then(|| self.preamble(order, leg, Fresh::Continued, None));
-            return Ok(Opening { session: SessionChoice::Resume(session), preamble });
+            return self.continued(order, leg, SessionChoice::Resume(session), died);
         }
         let mut transcript = entry.retired.last().and_then(|retired| retired.transcript.clone());
         let mut fresh = entry.fresh.filter(|_| entry.pending_reseed);
@@ -193,10 +198,40 @@ impl Run {
             self.record(Some(phase), Event::SessionRetired(retired))?;
             fresh = Some(Fresh::Retired(reason));
         }
-        let why = if died { Fresh::Continued } else { fresh.unwrap_or(Fresh::Retired(RetirementReason::SessionLost)) };
+        let why = match fresh {
+            // An overflow is a death whose answer is this very session.
+            Some(Fresh::Rotated { reason: RotationReason::Overflow, .. }) if same => fresh,
+            Some(_) | None if died => Some(Fresh::Continued),
+            Some(_) | None => fresh,
+        };
+        let why = why.unwrap_or(Fresh::Retired(RetirementReason::SessionLost));
         let preamble = self.preamble(order, leg, why, transcript.as_ref());
+        if why == Fresh::Continued {
+            self.record_continuation(order, leg, &preamble)?;
+        }
         self.digests.borrow_mut().remove(order.agent);
         Ok(Opening { session: SessionChoice::Fresh, preamble: Some(preamble) })
+    }
+
+    /// A leg that needs no reseed: it begins with the continuation preamble when an engine died in its phase.
+    fn continued(
+        &self,
+        order: &AgentOrder<'_>,
+        leg: u32,
+        session: SessionChoice,
+        died: bool,
+    ) -> Result<Opening, RunError> {
+        let preamble = died.then(|| self.preamble(order, leg, Fresh::Continued, None));
+        if let Some(preamble) = &preamble {
+            self.record_continuation(order, leg, preamble)?;
+        }
+        Ok(Opening { session, preamble })
+    }
+
+    fn record_continuation(&self, order: &AgentOrder<'_>, leg: u32, preamble: &str) -> Result<(), RunError> {
+        let (agent, preamble_bytes) = (order.agent.clone(), preamble.len());
+        let continuation = EngineContinuation { agent, leg, preamble_bytes };
+        self.record(Some(&order.order.phase), Event::EngineContinuation(continuation))
     }
 
     pub(super) fn preamble(&self, order: &AgentOrder<'_>, leg: u32, fresh: Fresh, archived: Option<&String>) -> String {

@@ -1,157 +1,239 @@
-//! What becomes of a phase whose engine died: once more, a fresh session, another engine, or the end.
+//! Carries out what [`crate::state::relay`] decides about a phase whose engine died.
 
-use std::time::Duration;
+use chrono::{DateTime, Utc};
 
 use super::agent::{AfterDeath, AgentOrder};
 use super::phase::PhaseResult;
-use super::{Level, Run, RunError};
+use super::{Run, RunError};
+use crate::engine;
+use crate::engine::failure::{MESSAGE_CHARS, retry_at};
 use crate::event::item::Failure;
 use crate::event::{
     EngineError, EngineRelay, EngineRetry, Event, FailureKind, Outcome, RetirementReason, RotationReason,
-    SessionRetired, SessionRotation,
+    SessionRetired, SessionRotation, Waiting,
 };
 use crate::plan::{EngineChoice, Relay};
+use crate::session::reseed::Fresh;
+use crate::state::WAITS_FOR_LIMIT;
+use crate::state::relay::{self, Death, Elsewhere, First, Renewal, Stuck};
 
-/// The pause before the one retry on the same engine, before jitter.
-const RETRY_PAUSE: Duration = Duration::from_secs(2);
+/// A leg whose engine died.
+struct Dead<'a> {
+    order: &'a AgentOrder<'a>,
+    leg: u32,
+    choice: &'a EngineChoice,
+    kind: FailureKind,
+    /// What it said and what to do about it, without secrets.
+    message: String,
+    retry_after: Option<DateTime<Utc>>,
+}
 
 impl Run {
-    /// Records a death and decides what comes after it.
+    /// Records a death and does what comes after it.
     pub(super) async fn after_death(
         &self,
         order: &AgentOrder<'_>,
         leg: u32,
         failure: Failure,
     ) -> Result<AfterDeath, RunError> {
-        let phase = &order.order.phase;
         let choice = self.choice(order.agent).clone();
-        let (fresh_before, resumed) = self.with_state(|state| {
-            let known = state.phases.get(phase);
-            (known.is_some_and(|known| known.overflowed), state.agents.entry(order.agent).is_some())
-        });
-        match failure.kind {
-            FailureKind::BadSession if !fresh_before && resumed => return self.leave_lost_session(order, &choice),
-            FailureKind::ContextOverflow if !fresh_before && resumed => return self.leave_full_session(order, &choice),
-            FailureKind::BadSession
-            | FailureKind::ContextOverflow
-            | FailureKind::Overload
+        let dead = Dead {
+            order,
+            leg,
+            choice: &choice,
+            kind: failure.kind,
+            message: self.told(&choice, &failure),
+            retry_after: retry_at(&failure.reset, (self.now)(), self.zone),
+        };
+        match relay::first(self.death(&dead)) {
+            First::FreshForLost => self.leave_lost_session(&dead)?,
+            First::FreshForOverflow => {
+                self.record_death(&dead)?;
+                self.leave_full_session(&dead)?;
+            }
+            First::Retry => {
+                self.record_death(&dead)?;
+                return self.retry(&dead).await;
+            }
+            First::Nothing => {
+                self.record_death(&dead)?;
+                return self.elsewhere(&dead).await;
+            }
+        }
+        Ok(AfterDeath::Again)
+    }
+
+    /// What the log knows that the decision depends on.
+    fn death(&self, dead: &Dead<'_>) -> Death {
+        self.with_state(|state| {
+            let phase = state.phases.get(&dead.order.order.phase);
+            let entry = state.agents.entry(dead.order.agent);
+            // Without a session there is nothing to leave.
+            let used = match dead.kind {
+                FailureKind::BadSession => entry.is_none_or(|entry| entry.session_id.is_none()),
+                FailureKind::ContextOverflow
+                | FailureKind::Overload
+                | FailureKind::Crash
+                | FailureKind::Timeout
+                | FailureKind::Limit
+                | FailureKind::Login
+                | FailureKind::Missing => entry.is_none(),
+            };
+            let used = used || phase.is_some_and(|phase| phase.renewed.contains(&dead.kind));
+            Death {
+                kind: dead.kind,
+                in_a_row: phase.map_or(0, |phase| phase.transient_deaths) + 1,
+                renewal: if used { Renewal::Used } else { Renewal::Possible },
+            }
+        })
+    }
+
+    /// The words for a death: what the engine said, and what a person can do about it.
+    fn told(&self, choice: &EngineChoice, failure: &Failure) -> String {
+        let facts = engine::for_name(choice.engine).facts();
+        let advice = match failure.kind {
+            FailureKind::Login => format!("; log in with `{}`", facts.login),
+            FailureKind::Missing => format!("; see `fia doctor`, or install it: {}", facts.install),
+            FailureKind::Overload
             | FailureKind::Crash
             | FailureKind::Timeout
             | FailureKind::Limit
-            | FailureKind::Login
-            | FailureKind::Missing => {}
-        }
-        self.record_death(order, leg, &choice, &failure)?;
-        let deaths = self.with_state(|state| state.phases.get(phase).map_or(0, |known| known.transient_deaths));
-        if failure.kind.is_transient() && deaths < 2 {
-            return self.retry(order, leg, &choice, failure.kind).await;
-        }
-        self.relay(order, &choice, &failure)
+            | FailureKind::ContextOverflow
+            | FailureKind::BadSession => String::new(),
+        };
+        let said = self.mask.text(&failure.message);
+        let room = MESSAGE_CHARS.saturating_sub(advice.chars().count());
+        said.chars().take(room).collect::<String>() + &advice
     }
 
-    fn record_death(
-        &self,
-        order: &AgentOrder<'_>,
-        leg: u32,
-        choice: &EngineChoice,
-        failure: &Failure,
-    ) -> Result<(), RunError> {
-        let count = self.with_state(|state| state.deaths_of(choice.engine, &choice.model, failure.kind)) + 1;
+    fn record_death(&self, dead: &Dead<'_>) -> Result<(), RunError> {
+        let choice = dead.choice;
+        let count = self.with_state(|state| state.deaths_of(choice.engine, &choice.model, dead.kind)) + 1;
         let error = EngineError {
-            agent: order.agent.clone(),
+            agent: dead.order.agent.clone(),
             engine: choice.engine,
             model: choice.model.clone(),
-            kind: failure.kind,
-            transient: failure.kind.is_transient(),
-            leg,
+            kind: dead.kind,
+            transient: dead.kind.is_transient(),
+            leg: dead.leg,
             count,
-            message: failure.message.clone(),
-            retry_after: None,
+            message: dead.message.clone(),
+            retry_after: dead.retry_after,
         };
-        self.record(Some(&order.order.phase), Event::EngineError(error))
+        self.record(Some(&dead.order.order.phase), Event::EngineError(error))
     }
 
-    /// The session to resume is gone: no death, a fresh one once.
-    fn leave_lost_session(&self, order: &AgentOrder<'_>, choice: &EngineChoice) -> Result<AfterDeath, RunError> {
-        let archived = self.archive(order.agent, choice).unwrap_or_default();
-        let from_session = self.with_state(|state| state.agents.entry(order.agent)?.session_id.clone());
+    /// The session to resume is gone: a fresh one, with the preamble.
+    fn leave_lost_session(&self, dead: &Dead<'_>) -> Result<(), RunError> {
+        let agent = dead.order.agent;
+        let archived = self.archive(agent, dead.choice).unwrap_or_default();
+        let from_session = self.with_state(|state| state.agents.entry(agent)?.session_id.clone());
         let reason = RetirementReason::SessionLost;
-        let retired = SessionRetired { agent: order.agent.clone(), reason, from_session, archived };
-        self.record(Some(&order.order.phase), Event::SessionRetired(retired))?;
-        Ok(AfterDeath::Again)
+        let retired = SessionRetired { agent: agent.clone(), reason, from_session, archived };
+        self.record(Some(&dead.order.order.phase), Event::SessionRetired(retired))
     }
 
-    /// The session no longer fits the model: a fresh one once a phase.
-    fn leave_full_session(&self, order: &AgentOrder<'_>, choice: &EngineChoice) -> Result<AfterDeath, RunError> {
-        let archived = self.archive(order.agent, choice).unwrap_or_default();
+    /// The session no longer fits the model: a fresh one, with the preamble.
+    fn leave_full_session(&self, dead: &Dead<'_>) -> Result<(), RunError> {
+        let agent = dead.order.agent;
+        let archived = self.archive(agent, dead.choice).unwrap_or_default();
         let (from_session, context_tokens) = self.with_state(|state| {
-            let entry = state.agents.entry(order.agent);
+            let entry = state.agents.entry(agent);
             (entry.and_then(|entry| entry.session_id.clone()), entry.and_then(|entry| entry.context_tokens))
         });
-        let rotation = SessionRotation {
-            agent: order.agent.clone(),
-            reason: RotationReason::Overflow,
-            context_tokens,
-            cap: self.plan.agents[order.agent].ceiling,
-            from_session,
-            archived,
-            preamble_bytes: 0,
-            price: None,
-        };
-        self.record(Some(&order.order.phase), Event::SessionRotation(rotation))?;
-        Ok(AfterDeath::Again)
+        let (reason, cap) = (RotationReason::Overflow, self.plan.agents[agent].ceiling);
+        let fresh = Fresh::Rotated { reason, context_tokens, cap };
+        let preamble_bytes = self.preamble(dead.order, dead.leg + 1, fresh, archived.first()).len();
+        let agent = agent.clone();
+        let rotation =
+            SessionRotation { agent, reason, context_tokens, cap, from_session, archived, preamble_bytes, price: None };
+        self.record(Some(&dead.order.order.phase), Event::SessionRotation(rotation))
     }
 
-    async fn retry(
-        &self,
-        order: &AgentOrder<'_>,
-        leg: u32,
-        choice: &EngineChoice,
-        kind: FailureKind,
-    ) -> Result<AfterDeath, RunError> {
+    async fn retry(&self, dead: &Dead<'_>) -> Result<AfterDeath, RunError> {
         let mut random = [0_u8; 1];
         // Without randomness the pause has no jitter, which does no harm.
         let _plain_pause = getrandom::fill(&mut random);
-        let delay = RETRY_PAUSE + Duration::from_millis(u64::from(random[0]) * 4);
+        let pause = relay::retry_pause(random[0]);
         let retry = EngineRetry {
-            agent: order.agent.clone(),
-            engine: choice.engine,
-            model: choice.model.clone(),
-            kind,
-            delay_ms: super::millis(delay),
-            leg: leg + 1,
+            agent: dead.order.agent.clone(),
+            engine: dead.choice.engine,
+            model: dead.choice.model.clone(),
+            kind: dead.kind,
+            delay_ms: super::millis(pause),
+            leg: dead.leg + 1,
         };
-        self.record(Some(&order.order.phase), Event::EngineRetry(retry))?;
-        let mut level = self.bells.level.clone();
-        tokio::select! {
-            _ = level.wait_for(|level| *level > Level::Running) => {
-                Ok(AfterDeath::End(PhaseResult::stopped(Outcome::Aborted, "interrupted")))
-            }
-            () = tokio::time::sleep(delay) => Ok(AfterDeath::Again),
-        }
+        self.record(Some(&dead.order.order.phase), Event::EngineRetry(retry))?;
+        Ok(match self.pause(pause).await {
+            Some((outcome, reason)) => AfterDeath::End(PhaseResult::stopped(outcome, reason)),
+            None => AfterDeath::Again,
+        })
     }
 
-    /// Hands the phase to the next fallback, or ends it.
-    fn relay(&self, order: &AgentOrder<'_>, choice: &EngineChoice, failure: &Failure) -> Result<AfterDeath, RunError> {
-        let at = self.with_state(|state| state.relayed.get(order.agent).copied().unwrap_or(0));
-        let choices = &self.plan.agents[order.agent].choices;
-        let said = format!("{} {}: {}", choice.engine, failure.kind.as_str(), failure.message);
-        let end = |reason: String| Ok(AfterDeath::End(PhaseResult::failed(Outcome::EngineExhausted, reason)));
-        let Some(next) = choices.get(at + 1).filter(|_| self.plan.relay != Relay::Off) else { return end(said) };
+    /// Another engine, a wait, or the end.
+    async fn elsewhere(&self, dead: &Dead<'_>) -> Result<AfterDeath, RunError> {
+        let ready = match self.plan.relay {
+            Relay::Off => None,
+            Relay::Auto | Relay::Resume => self.ready_fallback(dead.order).await?,
+        };
+        let (waits, waits_since) = self.with_state(|state| {
+            let phase = state.phases.get(&dead.order.order.phase);
+            (phase.map_or(0, |phase| phase.waits), phase.and_then(|phase| phase.waits_since))
+        });
+        let decided = relay::elsewhere(&Stuck {
+            kind: dead.kind,
+            policy: self.plan.relay,
+            ready,
+            now: (self.now)(),
+            reset: dead.retry_after,
+            waits,
+            waits_since,
+            limit_wait_minutes: self.stop.limit_wait_minutes,
+        });
+        let said = format!("{} {}: {}", dead.choice.engine, dead.kind.as_str(), dead.message);
+        Ok(match decided {
+            Elsewhere::Relay(choice) => {
+                self.relay(dead, choice)?;
+                AfterDeath::Again
+            }
+            Elsewhere::RelayOnResume(choice) => {
+                let next = self.relay(dead, choice)?;
+                let reason = format!("{said}; `fia resume` goes on with {next}");
+                AfterDeath::End(PhaseResult::failed(Outcome::EngineExhausted, reason))
+            }
+            Elsewhere::Wait { until, count } => {
+                let reason = WAITS_FOR_LIMIT.to_owned();
+                let waiting = Waiting { until: Some(until), reason, agent: Some(dead.order.agent.clone()), count };
+                self.record(Some(&dead.order.order.phase), Event::Waiting(waiting))?;
+                AfterDeath::End(PhaseResult::waits())
+            }
+            Elsewhere::Exhausted => {
+                let when = dead.retry_after.map(|at| format!("; it can go on at {}", self.local_time(at)));
+                let reason = format!("{said}{}", when.unwrap_or_default());
+                AfterDeath::End(PhaseResult::failed(Outcome::EngineExhausted, reason))
+            }
+        })
+    }
+
+    /// Switches the agent to a fallback for the rest of the run, and names it.
+    fn relay(&self, dead: &Dead<'_>, position: usize) -> Result<String, RunError> {
+        let next = &self.plan.agents[dead.order.agent].choices[position];
         let relay = EngineRelay {
-            agent: order.agent.clone(),
-            from: choice.engine,
-            from_model: choice.model.clone(),
+            agent: dead.order.agent.clone(),
+            from: dead.choice.engine,
+            from_model: dead.choice.model.clone(),
             to: next.engine,
             to_model: next.model.clone(),
-            choice: at + 1,
-            kind: failure.kind,
-            phase: order.order.phase.clone(),
+            choice: position,
+            kind: dead.kind,
+            phase: dead.order.order.phase.clone(),
         };
-        self.record(Some(&order.order.phase), Event::EngineRelay(relay))?;
-        match self.plan.relay {
-            Relay::Auto => Ok(AfterDeath::Again),
-            Relay::Resume | Relay::Off => end(format!("{said}; a resume goes on with {}", next.engine)),
-        }
+        self.record(Some(&dead.order.order.phase), Event::EngineRelay(relay))?;
+        Ok(format!("{} {}", next.engine, next.model).trim_end().to_owned())
+    }
+
+    /// A time as people here read it.
+    pub(super) fn local_time(&self, at: DateTime<Utc>) -> String {
+        at.with_timezone(&self.zone).format("%Y-%m-%d %H:%M %Z").to_string()
     }
 }

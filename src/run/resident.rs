@@ -17,7 +17,7 @@ use crate::event::item::{TurnEnd, TurnOutcome};
 use crate::event::{Event, EvictionReason, LeaseKind, SessionEvicted};
 use crate::ids::{AgentName, EngineName, SessionId};
 use crate::plan::SessionMode;
-use crate::process::{Child, Finish, Keep, Limits};
+use crate::process::{Child, CommandSpec, Finish, Keep, Limits};
 use crate::session::lease::{ProcessAge, lease_kind};
 use crate::session::pool::{Lease, Pool};
 
@@ -29,6 +29,8 @@ pub(super) struct Seat {
     pub(super) window: Option<u64>,
     pub(super) lease: LeaseKind,
     pub(super) process: ProcessKind,
+    /// The command, if it was started for this turn.
+    pub(super) started: Option<CommandSpec>,
     /// What it was started with, whatever differs from turn to turn left out.
     started_with: Launch,
 }
@@ -92,7 +94,7 @@ impl Run {
     pub(super) async fn seat(&self, agent: &AgentName, launch: Launch, keep: Keep) -> Result<Seated, RunError> {
         let engine = engine::for_name(self.choice(agent).engine);
         if !self.resides(engine.name()) {
-            return Ok(start(engine, launch, keep));
+            return Ok(start(engine, &launch, keep));
         }
         self.sweep().await?;
         self.end_unfit(agent, &launch).await?;
@@ -103,20 +105,20 @@ impl Run {
                 let Resident { mut child, decoder, window, started_with, .. } = resident;
                 child.keep(keep);
                 let (lease, process) = (lease_kind(ProcessAge::Living, None), ProcessKind::Resident);
-                Ok(Ok(Seat { child, decoder, window, lease, process, started_with }))
+                Ok(Ok(Seat { child, decoder, window, lease, process, started: None, started_with }))
             }
             Lease::Start { evict } => {
                 if let Some(out) = evict {
                     self.evict(&out, EvictionReason::Room).await?;
                 }
                 let launch = Launch { process: ProcessKind::Resident, max_turns: None, ..launch };
-                let seated = start(engine, launch, keep);
+                let seated = start(engine, &launch, keep);
                 if seated.is_err() {
                     self.residents.pool.borrow_mut().remove(agent);
                 }
                 Ok(seated)
             }
-            Lease::Outside => Ok(start(engine, launch, keep)),
+            Lease::Outside => Ok(start(engine, &launch, keep)),
         }
     }
 
@@ -214,7 +216,9 @@ impl Run {
     /// Ends all residents; they were told together, so that they end side by side.
     pub(super) async fn end_residents(&self) {
         let mut residents = std::mem::take(&mut *self.residents.idle.borrow_mut());
-        residents.values_mut().for_each(|resident| resident.child.close_stdin());
+        for resident in residents.values_mut() {
+            resident.child.close_stdin();
+        }
         for (agent, resident) in residents {
             self.residents.pool.borrow_mut().remove(&agent);
             resident.child.finish(Finish::Closing, &mut |_| {}).await;
@@ -222,8 +226,8 @@ impl Run {
     }
 }
 
-fn start(engine: &dyn Engine, launch: Launch, keep: Keep) -> Seated {
-    let spec = engine.launch(&launch).map_err(|error| format!("{error}; {}", error.hint))?;
+fn start(engine: &dyn Engine, launch: &Launch, keep: Keep) -> Seated {
+    let spec = engine.launch(launch).map_err(|error| format!("{error}; {}", error.hint))?;
     let child = Child::spawn(&spec, keep, Limits::default())
         .map_err(|error| format!("cannot start {}: {error}; {}", engine.name(), error.hint()))?;
     let saved = match &launch.session {
@@ -236,7 +240,8 @@ fn start(engine: &dyn Engine, launch: Launch, keep: Keep) -> Seated {
         window: None,
         lease: lease_kind(ProcessAge::New, saved),
         process: launch.process,
-        started_with: steady(&launch),
+        started: Some(spec),
+        started_with: steady(launch),
     })
 }
 

@@ -5,19 +5,23 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
+use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::guard::Guard;
 use super::ledger::Ledger;
+use super::recovery::{self, Refusal, Unchanged};
 use super::resident::Residents;
-use super::{Bells, Run, RunError, Watch};
+use super::stop::StopFiles;
+use super::{Bells, Run, RunError, Watch, orphan};
 use crate::envelope::{Schema, built_in};
 use crate::event::{Event, FORMAT, RunStart};
-use crate::host::{self, Mark};
-use crate::ids::RunId;
-use crate::plan::{Action, Plan, PlannedStep, Stop};
+use crate::host::{self, Mark, zone};
+use crate::ids::{EngineName, RunId};
+use crate::mask::Mask;
+use crate::plan::{Action, EngineSettings, Plan, PlannedStep, Stop};
 use crate::state::{Impossible, RunState};
-use crate::store::{DataDir, Entry, Holder, Journal, Lock, LockError, LogReader, RunDir, StoreError, Tail};
+use crate::store::{DataDir, Entry, Holder, Journal, Lock, LockError, LogEnd, LogReader, RunDir, StoreError, Tail};
 use crate::tree::{Repository, Tree, TreeError, TreeOptions};
 use crate::view::projection::Projection;
 
@@ -63,6 +67,12 @@ pub enum StartError {
     /// The work tree.
     #[error(transparent)]
     Tree(#[from] TreeError),
+    /// A run of this id is there.
+    #[error("there is a run `{run}` already")]
+    Taken {
+        /// The id.
+        run: RunId,
+    },
     /// The log of the run to resume does not fit together.
     #[error("the log of run `{run}` cannot be followed")]
     Log {
@@ -71,6 +81,25 @@ pub enum StartError {
         /// What does not fit.
         #[source]
         source: Impossible,
+    },
+    /// The run may not be gone on with as things are.
+    #[error("run `{run}` cannot be resumed: {refusal}")]
+    Refused {
+        /// The run.
+        run: RunId,
+        /// Its workflow.
+        workflow: String,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// The verdict that waits for the run cannot be read.
+    #[error("the verdict on run `{run}` cannot be read")]
+    Verdict {
+        /// The run.
+        run: RunId,
+        /// What is wrong with it.
+        #[source]
+        source: serde_json::Error,
     },
     /// The log of the run to resume has lost its plan.
     #[error("the log of run `{run}` holds no plan that can be read")]
@@ -121,28 +150,64 @@ pub fn start(beginning: Beginning, plan: Plan, stop: Stop, wanted: Option<RunId>
         None => new_id((beginning.now)())?,
     };
     beginning.data.create()?;
-    let lock = take_lock(&beginning, &run)?;
-    let dir = beginning.data.create_run(&run)?.ok_or_else(|| StoreError::Io {
-        action: "create a run in",
-        path: beginning.data.run(&run).path().to_owned(),
-        source: std::io::ErrorKind::AlreadyExists.into(),
-    })?;
+    let lock = lock(&beginning.repository, &beginning.data, &run, (beginning.now)())?;
+    let dir = beginning.data.create_run(&run)?.ok_or_else(|| StartError::Taken { run: run.clone() })?;
     let journal = Journal::create(&dir.events(), run.clone())?;
-    let told = Told { state: RunState::default(), projection: Projection::default(), journal };
-    begin(beginning, plan, stop, dir, told, lock)
+    begin(beginning, plan, stop, Logged { dir, journal, told: Told::default() }, lock, Stretch::First)
 }
 
-/// Goes on with a run in a new stretch; the log says where it was.
+/// What a resume reads anew, and how it treats a tree that nobody touched.
+#[derive(Debug, Clone)]
+pub struct Resumption {
+    /// The limits.
+    pub stop: Stop,
+    /// Programs, arguments and variables of the engines.
+    pub engines: IndexMap<EngineName, EngineSettings>,
+    /// Whether unchanged work is judged again.
+    pub unchanged: Unchanged,
+}
+
+/// Goes on with a run in a new stretch; the log says where it was. A request to stop it is over with that.
+///
+/// # Errors
+///
+/// When the work tree is in use, SPEC 10.6 refuses, the log cannot be followed, or anything cannot be read or
+/// written.
+pub fn resume(beginning: Beginning, run: &RunId, resumption: Resumption) -> Result<Begun, StartError> {
+    let lock = lock(&beginning.repository, &beginning.data, run, (beginning.now)())?;
+    let dir = beginning.data.run(run);
+    orphan::end_orphans(&dir)?;
+    let (told, end) = read(&dir)?;
+    let journal = Journal::resume(&dir.events(), run.clone(), &end)?;
+    let mut plan = plan_of(run, &told.state)?;
+    plan.engines = resumption.engines;
+    let logged = Logged { dir, journal, told };
+    begin(beginning, plan, resumption.stop, logged, lock, Stretch::Resumed(resumption.unchanged))
+}
+
+/// What a question reads anew.
+#[derive(Debug, Clone)]
+pub struct Questioning {
+    /// The limits.
+    pub stop: Stop,
+    /// Programs, arguments and variables of the engines.
+    pub engines: IndexMap<EngineName, EngineSettings>,
+}
+
+/// Opens a run that is not live for a question to one of its agents; no stretch begins.
 ///
 /// # Errors
 ///
 /// When the work tree is in use, the log cannot be followed, or anything cannot be read or written.
-pub fn resume(beginning: Beginning, run: &RunId, stop: Stop) -> Result<Begun, StartError> {
-    let lock = take_lock(&beginning, run)?;
+pub fn question(beginning: Beginning, run: &RunId, questioning: Questioning) -> Result<Begun, StartError> {
+    let lock = lock(&beginning.repository, &beginning.data, run, (beginning.now)())?;
     let dir = beginning.data.run(run);
-    let told = replay(&dir)?;
-    let plan = plan_of(run, &told.state)?;
-    begin(beginning, plan, stop, dir, told, lock)
+    orphan::end_orphans(&dir)?;
+    let (told, end) = read(&dir)?;
+    let journal = Journal::resume(&dir.events(), run.clone(), &end)?;
+    let mut plan = plan_of(run, &told.state)?;
+    plan.engines = questioning.engines;
+    begin(beginning, plan, questioning.stop, Logged { dir, journal, told }, lock, Stretch::None)
 }
 
 /// Folds the log of a run.
@@ -151,7 +216,7 @@ pub fn resume(beginning: Beginning, run: &RunId, stop: Stop) -> Result<Begun, St
 ///
 /// When it cannot be read or its records do not fit together.
 pub fn fold(dir: &RunDir) -> Result<RunState, StartError> {
-    replay(dir).map(|told| told.state)
+    read(dir).map(|(told, _)| told.state)
 }
 
 /// The plan of a run, as its first record has it.
@@ -165,24 +230,57 @@ pub fn plan_of(run: &RunId, state: &RunState) -> Result<Plan, StartError> {
 }
 
 /// A log that was read to its end.
+#[derive(Default)]
 struct Told {
     state: RunState,
     projection: Projection,
-    journal: Journal,
 }
 
-fn replay(dir: &RunDir) -> Result<Told, StartError> {
+fn read(dir: &RunDir) -> Result<(Told, LogEnd), StartError> {
     let mut reader = LogReader::open(&dir.events(), Tail::Final)?;
-    let (mut state, mut projection) = (RunState::default(), Projection::default());
+    let mut told = Told::default();
+    let (mut gap, mut misfit) = (false, None);
     while let Some(entry) = reader.next()? {
-        let Entry::Record { line, .. } = entry else { continue };
-        // A record that cannot be read is named by the reader's count of damage, and is not followed.
-        let Ok(record) = line.decode() else { continue };
-        state.apply(&record).map_err(|source| StartError::Log { run: dir.run().clone(), source })?;
-        projection.push(&record);
+        // What cannot be read is named by the reader's count of damage, and is not followed.
+        let Entry::Record { line, .. } = entry else {
+            gap = true;
+            continue;
+        };
+        let Ok(record) = line.decode() else {
+            gap = true;
+            continue;
+        };
+        match told.state.apply(&record) {
+            Ok(()) => told.projection.push(&record),
+            // It hung on a record that is lost: what it says did not come to an end.
+            Err(_) if gap => {}
+            Err(source) => misfit = misfit.or(Some(source)),
+        }
     }
-    let journal = Journal::resume(&dir.events(), dir.run().clone(), &reader.end()?)?;
-    Ok(Told { state, projection, journal })
+    let end = reader.end()?;
+    match misfit {
+        // What a newer fia wrote need not fit what this one knows.
+        Some(source) if end.format <= FORMAT => Err(StartError::Log { run: dir.run().clone(), source }),
+        Some(_) | None => Ok((told, end)),
+    }
+}
+
+/// What begins with a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stretch {
+    /// Its first stretch.
+    First,
+    /// Another one.
+    Resumed(Unchanged),
+    /// None: an agent is asked something.
+    None,
+}
+
+/// A run on disk, ready for more.
+struct Logged {
+    dir: RunDir,
+    journal: Journal,
+    told: Told,
 }
 
 fn new_id(now: DateTime<Utc>) -> Result<RunId, StartError> {
@@ -191,32 +289,33 @@ fn new_id(now: DateTime<Utc>) -> Result<RunId, StartError> {
     Ok(RunId::at(now, u32::from_le_bytes(random)))
 }
 
-fn take_lock(beginning: &Beginning, run: &RunId) -> Result<Lock, StartError> {
+/// Takes the lock of a work tree for a run, and ends the engines that a killed holder left behind.
+///
+/// # Errors
+///
+/// When another process holds it, or anything cannot be read or written.
+pub fn lock(repository: &Repository, data: &DataDir, run: &RunId, now: DateTime<Utc>) -> Result<Lock, StartError> {
     let mark = Mark::own().map_err(StartError::Identity)?;
-    let holder = Holder { run: run.clone(), mark, since: (beginning.now)() };
-    let path = if beginning.repository.top == beginning.data.worktree(run) {
-        beginning.data.worktree_lock(run)
-    } else {
-        beginning.data.lock()
-    };
-    Ok(Lock::take(&path, &holder)?)
+    let holder = Holder { run: run.clone(), mark, since: now };
+    let path = if repository.top == data.worktree(run) { data.worktree_lock(run) } else { data.lock() };
+    Ok(Lock::take_after(&path, &holder, |dead| orphan::end_orphans(&data.run(&dead.run)).map(drop))?)
 }
 
 fn begin(
     beginning: Beginning,
     plan: Plan,
     stop: Stop,
-    dir: RunDir,
-    told: Told,
+    logged: Logged,
     lock: Lock,
+    stretch: Stretch,
 ) -> Result<Begun, StartError> {
     let Beginning { repository, data, bells, watchers, now } = beginning;
-    let Told { state, projection, journal } = told;
+    let Logged { dir, journal, told: Told { state, projection } } = logged;
     let run = dir.run().clone();
     let own_tree = repository.top == data.worktree(&run);
     let cache = if own_tree { data.worktree_stat_cache(&run) } else { data.stat_cache() };
     let head = repository.head()?;
-    let tree = Tree::open(
+    let mut tree = Tree::open(
         repository.clone(),
         &TreeOptions {
             run: &run,
@@ -227,6 +326,10 @@ fn begin(
             judge_files: &plan.judge_files,
         },
     )?;
+    let verdict = match stretch {
+        Stretch::Resumed(unchanged) => recovery::admit(&dir, &state, &mut tree, unchanged)?,
+        Stretch::First | Stretch::None => None,
+    };
     let first = state.origin.is_none();
     let plan_json = serde_json::to_value(&plan).expect("a plan is plain data");
     let begun = RunStart {
@@ -244,6 +347,8 @@ fn begin(
         host: host::host_name(),
     };
     let schemas = schemas(&plan).map_err(RunError::from)?;
+    let stop_files = StopFiles { run: dir.stop(), all: data.stop() };
+    let mask = secrets(&plan);
     let place = Place::new(run.clone(), repository.top.clone(), dir.clone());
     let run = Run {
         plan,
@@ -251,17 +356,42 @@ fn begin(
         schemas,
         place,
         bells,
-        ledger: RefCell::new(Ledger::new(run, dir, journal, state, projection, watchers)),
+        ledger: RefCell::new(Ledger::new(run, dir.clone(), journal, state, projection, watchers)),
         guard: Guard::new(tree),
         digests: RefCell::default(),
         residents: Residents::default(),
+        stages: RefCell::default(),
+        stop_files,
+        mask,
+        zone: zone::local(),
         now,
         started: tokio::time::Instant::now(),
     };
+    if stretch == Stretch::None {
+        run.remember_heard()?;
+        return Ok(Begun { run, _lock: lock });
+    }
+    if matches!(stretch, Stretch::Resumed(_)) {
+        if let Some(verdict) = verdict {
+            run.record(None, Event::Verdict(verdict))?;
+            run.sync()?;
+        }
+        recovery::clear_verdict(&dir)?;
+        dir.remove(Path::new("stop"))?;
+    }
     run.record(None, Event::RunStart(begun))?;
     run.sync()?;
     run.remember_heard()?;
     Ok(Begun { run, _lock: lock })
+}
+
+/// The secrets that engines are given: by fia's own environment, and by the configuration.
+fn secrets(plan: &Plan) -> Mask {
+    let inherited =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let configured = plan.engines.values().flat_map(|engine| &engine.env);
+    let configured = configured.filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
+    Mask::of_variables(inherited.chain(configured))
 }
 
 /// The schemas of all envelope types that the plan asks for.

@@ -1,26 +1,29 @@
 //! One turn: a process started, recorded, told its prompt, read to its closing event, and ended.
 
+mod begin;
+mod spend;
+
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use super::prompt::hexadecimal;
+use spend::{RequestEnd, Tally};
+
 use super::resident::Seat;
 use super::rotation::Bound;
+use super::stop::Urgency;
+use super::wait::Asked;
 use super::{Level, Run, RunError, millis};
 use crate::economy::cache::{hit_ratio, rewrite_factor};
 use crate::engine::failure;
-use crate::engine::{self, Engine, Launch, ProcessKind, SessionChoice, Turn};
+use crate::engine::{self, Engine, ProcessKind, SessionChoice, Turn};
 use crate::event::item::{Cost, EngineEvent, Failure, Reset, TurnEnd, TurnOutcome};
 use crate::event::{
-    AgentEnd, AgentStart, Compacted, ContextRead, Event, FailureKind, LeaseKind, Order, Outcome, SessionSeen, ToolCall,
-    TurnStatus, Usage, UsageUnknown,
+    AgentEnd, Compacted, Event, FailureKind, LeaseKind, Order, Outcome, SessionSeen, ToolCall, TurnStatus, Unreported,
+    Usage,
 };
-use crate::host::Mark;
-use crate::ids::{AgentName, SessionId};
+use crate::ids::{AgentName, PhaseName, SessionId};
 use crate::lines::RawLine;
 use crate::plan::EngineChoice;
 use crate::process::{Finish, Keep};
@@ -32,6 +35,8 @@ const INTERRUPT_GRACE: Duration = Duration::from_secs(5);
 /// What a turn is to do.
 pub(super) struct TurnOrder<'a> {
     pub(super) order: &'a Order,
+    /// The phase that its facts belong to; none for a question between stretches.
+    pub(super) phase: Option<&'a PhaseName>,
     pub(super) agent: &'a AgentName,
     pub(super) leg: u32,
     pub(super) turn: u32,
@@ -55,9 +60,14 @@ pub(super) enum Turned {
 /// Why fia ended a turn that had not ended by itself.
 #[derive(Debug, Clone, PartialEq)]
 enum Halt {
+    /// No output for too long.
     Idle,
+    /// The leg took too long.
     Total,
-    Asked(Level),
+    /// Somebody asked, or a budget is used up.
+    Asked(Asked),
+    /// A second signal came.
+    Kill,
 }
 
 impl Run {
@@ -85,6 +95,9 @@ impl Run {
             Err(said) => return Ok(Some(refused(said))),
         };
         self.record_start(asked, &seat, &system)?;
+        if let Some(spec) = &seat.started {
+            self.name_billing(asked, engine.facts(), spec)?;
+        }
         self.sync()?;
         let texts = Texts { framing: Framing::ByFlag, replay: &asked.prompt, newest: &asked.prompt };
         let turn = Turn {
@@ -108,84 +121,12 @@ impl Run {
                 }
                 return live.close(None, late).map(Some);
             }
-            Some(Halt::Asked(Level::Kill)) => Finish::KillNow,
+            Some(Halt::Kill) => Finish::KillNow,
             Some(Halt::Asked(_)) if live.interrupt(&mut seat).await? => Finish::Closing,
             Some(_) => Finish::Stop,
         };
         let late = self.end_seat(seat, asked.agent, how).await;
         live.close(halt.as_ref(), Some(late)).map(Some)
-    }
-
-    fn launch(&self, asked: &TurnOrder<'_>, system: &str) -> Launch {
-        let agent = &self.plan.agents[asked.agent];
-        let settings = self.plan.engines.get(&asked.choice.engine).cloned().unwrap_or_default();
-        let agent_dir = self.place.dir.agent(asked.agent);
-        Launch {
-            cwd: self.place.top.clone(),
-            run_dir: self.place.dir.path().to_owned(),
-            system_file: agent_dir.join("system.md"),
-            agent_dir,
-            program: settings.program,
-            args: settings.args,
-            env: settings.env.into_iter().collect(),
-            model: asked.choice.model.clone(),
-            level: self.level(asked),
-            tools: agent.tools.clone(),
-            extensions: agent.extensions.clone(),
-            permission_mode: settings.permission_mode,
-            system: system.to_owned(),
-            session: asked.session.clone(),
-            process: ProcessKind::OneShot,
-            max_turns: asked.bound.and_then(|bound| bound.max_turns),
-            base_url: None,
-            phase: asked.order.phase.to_string(),
-            leg: asked.leg,
-            turn: asked.turn,
-        }
-    }
-
-    /// Effort or thinking of a phase.
-    fn level(&self, asked: &TurnOrder<'_>) -> Option<String> {
-        self.plan.agents[asked.agent].level(asked.choice, asked.order.label()).map(str::to_owned)
-    }
-
-    /// A file of a leg, relative to the run directory.
-    fn leg_file(asked: &TurnOrder<'_>, what: &str) -> PathBuf {
-        PathBuf::from(format!("agents/{}/{}.{}.{what}", asked.agent, asked.order.phase, asked.leg))
-    }
-
-    fn save_prompt(&self, asked: &TurnOrder<'_>) -> Result<(), RunError> {
-        let file = Self::leg_file(asked, &format!("{}.user.md", asked.turn));
-        Ok(self.place.dir.save(&file, asked.prompt.as_bytes())?)
-    }
-
-    fn record_start(&self, asked: &TurnOrder<'_>, seat: &Seat, system: &str) -> Result<(), RunError> {
-        let mark = Mark::new(seat.child.identity()).map_err(|source| RunError::File {
-            action: "read the boot id of this machine for",
-            path: self.place.dir.path().to_owned(),
-            source,
-        })?;
-        let session_id = match &asked.session {
-            SessionChoice::Fresh => None,
-            SessionChoice::Resume(session) => Some(session.clone()),
-        };
-        let start = AgentStart {
-            agent: asked.agent.clone(),
-            leg: asked.leg,
-            turn: asked.turn,
-            engine: asked.choice.engine,
-            model: asked.choice.model.clone(),
-            level: self.level(asked),
-            lease: seat.lease,
-            session_id,
-            system_sha256: hexadecimal(&Sha256::digest(system.as_bytes())),
-            host: mark.host,
-            boot_id: mark.boot_id,
-            pid: mark.pid,
-            process_started: mark.process_started,
-            prompt_sha256: hexadecimal(&Sha256::digest(asked.prompt.as_bytes())),
-        };
-        self.record(Some(&asked.order.phase), Event::AgentStart(start))
     }
 }
 
@@ -208,10 +149,14 @@ struct Live<'a> {
     events: Vec<EngineEvent>,
     started: Instant,
     session: Option<SessionId>,
+    /// The model as the engine calls it, by which it is priced; until then as configured.
+    model: String,
     window: Option<u64>,
     tally: Tally,
     tools: BTreeMap<String, (Instant, String, String)>,
     outcome: Option<TurnOutcome>,
+    /// The budget that a request of this turn used up, and whether that request is over.
+    over: Option<(Asked, RequestEnd)>,
 }
 
 /// Whether a session outgrew its bound in this turn.
@@ -223,15 +168,6 @@ enum Outgrown {
     Now,
     /// The engine was told.
     Told,
-}
-
-/// What the requests of a turn add up to.
-#[derive(Debug, Clone, Default)]
-struct Tally {
-    requests: u32,
-    context: Option<u64>,
-    usages: Vec<Usage>,
-    sum: Usage,
 }
 
 impl<'a> Live<'a> {
@@ -251,17 +187,19 @@ impl<'a> Live<'a> {
             events: Vec::new(),
             started: Instant::now(),
             session,
+            model: asked.choice.model.clone(),
             window: seat.window,
             tally: Tally::default(),
             tools: BTreeMap::new(),
             outcome: None,
+            over: None,
         }
     }
 
     /// Reads until the closing event, the end of the stream, a limit or a request to stop.
     async fn read(&mut self, seat: &mut Seat) -> Result<Option<Halt>, RunError> {
         let idle = super::agent::minutes(self.run.stop.idle_timeout_minutes);
-        let mut level = self.run.bells.level.clone();
+        let (mut level, mut news) = (self.run.bells.level.clone(), self.run.bells.news.clone());
         let mut quiet_since = Instant::now();
         let timer = tokio::time::sleep(Duration::ZERO);
         tokio::pin!(timer);
@@ -273,9 +211,16 @@ impl<'a> Live<'a> {
             tokio::select! {
                 biased;
                 Ok(()) = level.changed() => {
-                    let now = *level.borrow();
-                    if now > Level::Running {
-                        return Ok(Some(Halt::Asked(now)));
+                    if *level.borrow() == Level::Kill {
+                        return Ok(Some(Halt::Kill));
+                    }
+                    if let Some(asked) = self.run.asked(Urgency::Now) {
+                        return Ok(Some(Halt::Asked(asked)));
+                    }
+                }
+                Ok(()) = news.changed() => {
+                    if let Some(asked) = self.run.asked(Urgency::Now) {
+                        return Ok(Some(Halt::Asked(asked)));
                     }
                 }
                 line = seat.child.line() => {
@@ -285,6 +230,9 @@ impl<'a> Live<'a> {
                         Some(RawLine::Line(line)) => {
                             seat.decoder.line(line, &mut self.events);
                             self.take_events()?;
+                            if let (Some((over, RequestEnd::Over)), None) = (&self.over, &self.outcome) {
+                                return Ok(Some(Halt::Asked(over.clone())));
+                            }
                             if let (Outgrown::Now, Some(words)) = (self.outgrown, &self.interrupt) {
                                 seat.child.send(words.clone());
                                 self.outgrown = Outgrown::Told;
@@ -336,12 +284,15 @@ impl<'a> Live<'a> {
     }
 
     fn record(&self, event: Event) -> Result<(), RunError> {
-        self.run.record(Some(&self.asked.order.phase), event)
+        self.run.record(self.asked.phase, event)
     }
 
     fn take(&mut self, event: EngineEvent) -> Result<(), RunError> {
         match event {
-            EngineEvent::Session { session, .. } => self.saw_session(session),
+            EngineEvent::Session { session, model, .. } => {
+                self.model = model.unwrap_or_else(|| self.asked.choice.model.clone());
+                self.saw_session(session)
+            }
             EngineEvent::Request { usage, window } => self.request(usage, window),
             EngineEvent::Window(window) => {
                 self.window = Some(window);
@@ -358,10 +309,13 @@ impl<'a> Live<'a> {
             EngineEvent::ToolStarted { call, tool, summary, arguments } => {
                 self.run.with_digest(self.asked.agent, |digest| digest.tool(&tool, &arguments));
                 self.tools.insert(call, (Instant::now(), tool, summary));
+                self.request_over();
                 Ok(())
             }
             EngineEvent::ToolEnded { call, ok, first_line } => self.tool_ended(&call, ok, &first_line),
             EngineEvent::TurnEnded(outcome) => {
+                // Calls that were cut off with the turn are not open any more.
+                self.tools.clear();
                 self.outcome = Some(outcome);
                 Ok(())
             }
@@ -386,22 +340,6 @@ impl<'a> Live<'a> {
         }))
     }
 
-    fn request(&mut self, usage: Option<Usage>, window: Option<u64>) -> Result<(), RunError> {
-        self.window = window.or(self.window);
-        self.tally.requests += 1;
-        let Some(usage) = usage else { return Ok(()) };
-        let context = usage.context();
-        self.tally.context = Some(context);
-        self.tally.usages.push(usage);
-        self.tally.sum += usage;
-        self.record(Event::Context(ContextRead {
-            agent: self.asked.agent.clone(),
-            context_tokens: Some(context),
-            window: self.window,
-            usage: Some(usage),
-        }))
-    }
-
     fn tool_ended(&mut self, call: &str, ok: bool, first_line: &str) -> Result<(), RunError> {
         self.run.with_digest(self.asked.agent, |digest| digest.result(ok, first_line));
         let Some((started, tool, summary)) = self.tools.remove(call) else { return Ok(()) };
@@ -409,6 +347,7 @@ impl<'a> Live<'a> {
             self.outgrown = Outgrown::Now;
         }
         let elapsed_ms = millis(started.elapsed());
+        let summary = self.run.mask.text(&summary).into_owned();
         self.record(Event::ToolCall(ToolCall { summary, agent: self.asked.agent.clone(), tool, ok, elapsed_ms }))
     }
 
@@ -445,7 +384,8 @@ impl<'a> Live<'a> {
                 outcome.end = failed(FailureKind::Timeout, "the phase ran into its time limit").end;
                 None
             }
-            Some(Halt::Asked(_)) => Some((Outcome::Aborted, "interrupted".to_owned())),
+            Some(Halt::Asked(asked)) => Some(asked.clone()),
+            Some(Halt::Kill) => Some((Outcome::Aborted, "interrupted".to_owned())),
         };
         self.record_end(&outcome, stopped.is_some())?;
         self.run.save_digest(self.asked.agent, &self.asked.order.phase, self.asked.leg)?;
@@ -464,14 +404,18 @@ impl<'a> Live<'a> {
         };
         let agent = self.asked.agent;
         let before = self.run.with_state(|state| state.agents.entry(agent).and_then(|entry| entry.session_cost_usd));
-        let (cost_usd, session_cost_usd) = match outcome.cost {
-            None => (None, None),
-            Some(Cost::Turn(cost)) => (Some(cost), None),
-            Some(Cost::SessionTotal(total)) => (Some((total - before.unwrap_or(0.0)).max(0.0)), Some(total)),
-        };
         // A turn that was stopped or died before its closing event still burned what its requests showed.
         let usage =
             outcome.usage.or_else(|| (self.tally.requests > 0 && !self.tally.sum.is_zero()).then_some(self.tally.sum));
+        let (cost_usd, session_cost_usd) = match outcome.cost {
+            None => {
+                let priced = self.priced(usage);
+                // The engine's own total will hold it, so that a difference to it counts nothing twice.
+                (priced, priced.map(|priced| before.unwrap_or(0.0) + priced))
+            }
+            Some(Cost::Turn(cost)) => (Some(cost), None),
+            Some(Cost::SessionTotal(total)) => (Some((total - before.unwrap_or(0.0)).max(0.0)), Some(total)),
+        };
         self.record(Event::AgentEnd(AgentEnd {
             agent: agent.clone(),
             leg: self.asked.leg,
@@ -488,9 +432,11 @@ impl<'a> Live<'a> {
             rewrite_factor: rewrite_factor(&self.tally.usages),
             elapsed_ms: millis(self.started.elapsed()),
         }))?;
-        let silent = ended == TurnStatus::Completed && self.tally.context.is_none();
-        if silent && !self.run.with_state(|state| state.usage_unknown.contains(agent)) {
-            self.record(Event::UsageUnknown(UsageUnknown { agent: agent.clone(), engine: self.asked.choice.engine }))?;
+        if ended == TurnStatus::Completed && (self.tally.context.is_none() || usage.is_none()) {
+            self.say_unreported(Unreported::Tokens)?;
+        }
+        if ended == TurnStatus::Completed && cost_usd.is_none() && self.run.stop.cost_budget_usd > 0.0 {
+            self.say_unreported(Unreported::Dollars)?;
         }
         Ok(())
     }

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 
+use super::budget::PHASE_TOKENS;
 use super::transition::{Impossible, Needs, needs};
-use super::{Origin, PhaseState, Progress, RunState, Stage, StagedDelivery, StepState, StepStatus};
+use super::{
+    Origin, PhaseState, Progress, RunState, Stage, StagedDelivery, StepState, StepStatus, WAITS_FOR_LIMIT, Wait,
+};
 use crate::event::{
-    AgentEnd, Event, Order, PathChange, PhaseEnd, PhaseStart, PhaseStatus, Record, RunEnd, RunStart, StepSkipped,
-    TurnStatus, Verdict, Work,
+    AgentEnd, EngineError, Event, FailureKind, Order, PathChange, PhaseEnd, PhaseStart, PhaseStatus, Record,
+    RetirementReason, RunEnd, RunStart, StepSkipped, TurnStatus, Verdict, Waiting, Work,
 };
 use crate::ids::{PhaseName, StepName};
 
@@ -36,8 +40,9 @@ impl RunState {
         self.agents.apply(record.ts, &record.event);
         self.watch.apply(record);
         let phase = record.phase.as_ref();
+        let before = self.last_record.replace(record.ts);
         match &record.event {
-            Event::RunStart(start) => self.run_started(record, start),
+            Event::RunStart(start) => self.run_started(record, start, before),
             Event::RunEnd(end) => self.run_ended(end),
             Event::PhaseStart(start) => self.phase_started(record, start),
             Event::PhaseEnd(end) => self.phase_ended(phase, end),
@@ -47,21 +52,18 @@ impl RunState {
             Event::Check(check) => {
                 self.in_phase(phase, |open| open.checks.push((check.check.clone(), check.passed, check.log.clone())));
             }
-            Event::EngineError(error) => {
-                self.deaths.insert((error.engine, error.model.clone(), error.kind), error.count);
-                self.in_phase(phase, |open| {
-                    open.death_marker = true;
-                    open.transient_deaths = if error.transient { open.transient_deaths + 1 } else { 0 };
-                });
-            }
+            Event::EngineError(error) => self.engine_died(phase, error),
             Event::EngineRelay(relay) => {
                 self.relayed.insert(relay.agent.clone(), relay.choice);
                 self.in_phase(phase, |open| open.transient_deaths = 0);
             }
             Event::SessionRotation(rotation) if rotation.reason == crate::event::RotationReason::Overflow => {
-                self.in_phase(phase, |open| open.overflowed = true);
+                self.in_phase(phase, |open| open.renewed.extend([FailureKind::ContextOverflow]));
             }
-            Event::Waiting(_) => self.in_phase(phase, |open| open.waits += 1),
+            Event::SessionRetired(retired) if retired.reason == RetirementReason::SessionLost => {
+                self.in_phase(phase, |open| open.renewed.extend([FailureKind::BadSession]));
+            }
+            Event::Waiting(waiting) => self.waits(record, waiting),
             Event::Verdict(verdict) => self.verdict_given(verdict),
             // A later leg renders anew, and takes the place of what an earlier one was shown.
             Event::Message(delivery) => self.in_phase(phase, |open| open.staged = vec![delivery.clone()]),
@@ -76,12 +78,17 @@ impl RunState {
             Event::Committed(committed) => self.commits.extend(committed.commit.clone()),
             Event::BudgetWarning(warning) => {
                 self.warned.insert((warning.limit.clone(), warning.percent));
+                self.in_phase(phase, |open| {
+                    if warning.limit == PHASE_TOKENS {
+                        open.warned.insert(warning.percent);
+                    }
+                });
             }
             Event::ApiKeyBilling(billing) => {
                 self.billing_named.insert(billing.engine);
             }
             Event::UsageUnknown(unknown) => {
-                self.usage_unknown.insert(unknown.agent.clone());
+                self.usage_unknown.insert((unknown.agent.clone(), unknown.what));
             }
             Event::Session(_)
             | Event::Context(_)
@@ -117,7 +124,7 @@ impl RunState {
             named.is_some_and(|name| self.phases.get(name).is_some_and(|phase| phase.progress == Progress::Open));
         let fits = match need {
             Needs::Phase => open,
-            Needs::Turn => open || stage == Stage::Ended,
+            Needs::Turn => open || named.is_none() || stage == Stage::Ended,
             Needs::Begin => named.is_some() && !open,
             Needs::Nothing | Needs::Stretch | Needs::Run => true,
         };
@@ -132,7 +139,7 @@ impl RunState {
         }
     }
 
-    fn run_started(&mut self, record: &Record, start: &RunStart) {
+    fn run_started(&mut self, record: &Record, start: &RunStart, before: Option<DateTime<Utc>>) {
         self.run = Some(record.run.clone());
         if self.origin.is_none() {
             self.origin = Some(Origin {
@@ -148,35 +155,36 @@ impl RunState {
         if start.resumed && self.ended && self.last_end.as_ref().is_some_and(|end| end.outcome.is_judged()) {
             self.recovery.resumes += 1;
         }
+        if let (false, Some(began), Some(last)) = (self.ended, self.stretch_started, before) {
+            self.spend.earlier_ms += u64::try_from((last - began).num_milliseconds()).unwrap_or(0);
+        }
         self.stretches += 1;
         self.stop = start.stop.clone();
         self.stretch_started = Some(record.ts);
         self.ended = false;
         self.ending = None;
+        self.verdict_is_new = false;
         self.reused = 0;
-        for phase in self.phases.values_mut().filter(|phase| phase.progress == Progress::Open) {
-            phase.progress = Progress::Interrupted;
+        for phase in self.phases.values_mut() {
+            if phase.progress == Progress::Open {
+                phase.progress = Progress::Interrupted;
+            }
+            // Whoever resumes allows the waiting anew.
+            (phase.waits, phase.waits_since) = (0, None);
         }
         self.reopen_steps();
     }
 
     /// A new stretch goes through the workflow again: what an agent or a commit finished can be taken over.
     fn reopen_steps(&mut self) {
-        let redo: BTreeSet<&PhaseName> = self.verdict.iter().flat_map(|(verdict, _)| verdict.redo.iter()).collect();
-        let stale_from =
-            self.phases.iter().filter(|(name, _)| redo.contains(name)).map(|(_, phase)| phase.order.index).min();
         for step in self.steps.values_mut() {
             let last = step.phase.as_ref().and_then(|name| self.phases.get(name));
             let finished = last.is_some_and(|phase| {
                 let repeats =
                     matches!(phase.order.work, Work::Check { .. } | Work::Approve { .. }) || phase.order.round > 0;
-                phase.progress == Progress::Ended(PhaseStatus::Success) && !repeats
+                phase.progress == Progress::Ended(PhaseStatus::Success) && !repeats && !phase.stale
             });
-            let stale = stale_from.is_some_and(|index| step.index >= index);
-            step.status = if finished && !stale { StepStatus::Reusable } else { StepStatus::Pending };
-            if stale && step.rounds > 0 {
-                step.rounds_before = step.rounds.saturating_sub(1);
-            }
+            step.status = if finished { StepStatus::Reusable } else { StepStatus::Pending };
         }
     }
 
@@ -204,11 +212,15 @@ impl RunState {
             usage: crate::event::Usage::default(),
             transient_deaths: 0,
             death_marker: false,
-            overflowed: false,
+            renewed: BTreeSet::new(),
+            wait: None,
             waits: 0,
+            waits_since: None,
+            warned: BTreeSet::new(),
             changes: Vec::new(),
             permission_retried: false,
             staged: Vec::new(),
+            stale: false,
         };
         match self.phases.get_mut(&name) {
             // Legs, spend, changes and deaths of an earlier attempt are still the phase's own.
@@ -219,9 +231,10 @@ impl RunState {
                 known.envelope = None;
                 known.checks.clear();
                 known.transient_deaths = 0;
-                known.waits = 0;
+                known.wait = None;
                 known.permission_retried = false;
                 known.staged.clear();
+                known.stale = false;
             }
             None => {
                 self.phases.insert(name.clone(), fresh);
@@ -244,6 +257,14 @@ impl RunState {
                     later.status = StepStatus::Pending;
                 }
             }
+            self.outdate(order.index + 1);
+        }
+    }
+
+    /// Marks what was done from this step of the workflow on as not to be taken over, also by a later stretch.
+    fn outdate(&mut self, from: usize) {
+        for phase in self.phases.values_mut().filter(|phase| phase.order.index >= from) {
+            phase.stale = true;
         }
     }
 
@@ -257,6 +278,8 @@ impl RunState {
         let staged = std::mem::take(&mut open.staged);
         if end.status == PhaseStatus::Success {
             open.death_marker = false;
+            open.renewed.clear();
+            (open.waits, open.waits_since) = (0, None);
             for delivery in staged {
                 let session = self.agents.entry(&delivery.agent).and_then(|entry| entry.session_id.clone());
                 self.deliveries.push(StagedDelivery { agent: delivery.agent.clone(), delivery, session });
@@ -303,11 +326,41 @@ impl RunState {
                 open.transient_deaths = 0;
             }
         });
+        if let (Some((_, told)), Some(phase), TurnStatus::Completed) = (&mut self.verdict, phase, end.ended) {
+            told.insert(phase.clone());
+        }
+    }
+
+    fn engine_died(&mut self, phase: Option<&PhaseName>, error: &EngineError) {
+        self.deaths.insert((error.engine, error.model.clone(), error.kind), error.count);
+        if let (FailureKind::Limit, Some(reset)) = (error.kind, error.retry_after) {
+            self.limited.insert((error.engine, error.model.clone()), reset);
+        }
+        self.in_phase(phase, |open| {
+            open.death_marker = true;
+            // One that was refused before it could be started was a leg all the same.
+            open.legs = open.legs.max(error.leg);
+            open.transient_deaths = if error.transient { open.transient_deaths + 1 } else { 0 };
+        });
+    }
+
+    fn waits(&mut self, record: &Record, waiting: &Waiting) {
+        let Some(until) = waiting.until.filter(|_| waiting.reason == WAITS_FOR_LIMIT) else { return };
+        self.in_phase(record.phase.as_ref(), |open| {
+            open.wait = Some(Wait { until, agent: waiting.agent.clone(), count: waiting.count });
+            open.waits += 1;
+            open.waits_since.get_or_insert(record.ts);
+        });
     }
 
     fn verdict_given(&mut self, verdict: &Verdict) {
         self.recovery.verdicts += 1;
         self.verdict = Some((verdict.clone(), BTreeSet::new()));
+        self.verdict_is_new = true;
+        let redo = self.phases.iter().filter(|(name, _)| verdict.redo.contains(name));
+        if let Some(from) = redo.map(|(_, phase)| phase.order.index).min() {
+            self.outdate(from);
+        }
         // A verdict asks for more work, so the repairs before it do not count against the cap.
         for step in self.steps.values_mut() {
             step.rounds_before = step.rounds.saturating_sub(1);

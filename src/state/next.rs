@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::stop::{no_progress, out_of_attempts};
-use super::{Progress, RunState, StepStatus};
+use super::{Progress, RunState, StepStatus, WAITS_FOR_LIMIT};
 use crate::event::{Input, Order, Outcome, PhaseStatus, Step, Work};
 use crate::ids::{PhaseName, StepName};
 use crate::plan::when::{self, WhenError};
@@ -18,6 +18,25 @@ pub fn next(plan: &Plan, stop: &Stop, state: &RunState) -> Result<Step, WhenErro
     if let Some((outcome, reason)) = &state.ending {
         return Ok(Step::End { outcome: *outcome, reason: reason.clone() });
     }
+    // The latest of several, as the phases of a block are ordered together.
+    let waiting = state.phases.values().filter_map(|phase| phase.wait.as_ref()).max_by_key(|wait| wait.until);
+    if let Some(wait) = waiting {
+        let (until, agent, count) = (wait.until, wait.agent.clone(), wait.count);
+        return Ok(Step::Wait { until, agent, reason: WAITS_FOR_LIMIT.to_owned(), count });
+    }
+    work(plan, stop, state)
+}
+
+/// Decides what comes next once a wait is over; the start of its phase is what the log knows of that.
+///
+/// # Errors
+///
+/// When a condition of the workflow cannot be evaluated.
+pub fn after_wait(plan: &Plan, stop: &Stop, state: &RunState) -> Result<Step, WhenError> {
+    work(plan, stop, state)
+}
+
+fn work(plan: &Plan, stop: &Stop, state: &RunState) -> Result<Step, WhenError> {
     let place = Place { plan, stop, state };
     for (index, step) in plan.steps.iter().enumerate() {
         if let Some(next) = place.at(index, step)? {
@@ -176,7 +195,7 @@ impl Place<'_> {
                     orders.push(order);
                 }
                 Some(settled @ (Step::Skip { .. } | Step::Reuse { .. })) => return Ok(Some(settled)),
-                Some(Step::Parallel { .. } | Step::End { .. }) | None => {}
+                Some(Step::Parallel { .. } | Step::Wait { .. } | Step::End { .. }) | None => {}
             }
         }
         Ok(if orders.is_empty() { None } else { Some(Step::Parallel { orders }) })
@@ -195,6 +214,10 @@ impl Place<'_> {
         match (&last.order.work, last.progress) {
             (Work::Agent { .. }, Progress::Ended(PhaseStatus::Success)) => return test(round + 1),
             (Work::Check { .. }, Progress::Ended(_)) if here => {}
+            // It waited for a limit; what it is to fix has not changed.
+            (Work::Agent { .. }, Progress::Ended(PhaseStatus::Stopped)) if here => {
+                return Step::Phase(last.order.clone());
+            }
             (Work::Agent { .. } | Work::Check { .. } | Work::Commit | Work::Approve { .. }, _) => return test(round),
         }
         if let Some((outcome, reason)) = out_of_attempts(self.stop, self.state, &step.name, round)

@@ -158,6 +158,7 @@ impl Story {
     /// Does what `next` says, answering agents with `envelope` and checks with `green`; returns what it was.
     fn take(&mut self, envelope: Value, green: bool) -> String {
         let told = match self.next() {
+            step @ Step::Wait { .. } => panic!("nothing waits here: {step:?}"),
             Step::Phase(order) => {
                 self.open(&order);
                 self.finish(&order, envelope, green);

@@ -81,6 +81,20 @@ impl Lock {
     ///
     /// When another process holds it, on whatever host, or the file cannot be used.
     pub fn take(path: &Path, holder: &Holder) -> Result<Self, LockError> {
+        Self::take_after(path, holder, |_| Ok(()))
+    }
+
+    /// The same, with a chance to tidy up after a holder that died: `settle` is told who that was, under the
+    /// lock and before the file names another, so that it is told again should it die as well.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lock::take`], and what `settle` answers.
+    pub fn take_after(
+        path: &Path,
+        holder: &Holder,
+        settle: impl FnOnce(&Holder) -> Result<(), StoreError>,
+    ) -> Result<Self, LockError> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
         let file = options.open(path).map_err(StoreError::io("open the lock", path))?;
@@ -93,6 +107,9 @@ impl Lock {
             Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", path)(error).into()),
         }
         let mut lock = Self { file };
+        if let Some(dead) = self::holder(path)? {
+            settle(&dead)?;
+        }
         lock.write(holder).map_err(StoreError::io("write", path))?;
         Ok(lock)
     }

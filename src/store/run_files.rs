@@ -49,6 +49,19 @@ impl RunDir {
         }
     }
 
+    /// Removes a file, which may be gone already.
+    ///
+    /// # Errors
+    ///
+    /// When it is there and cannot be removed.
+    pub fn remove(&self, place: &Path) -> Result<(), StoreError> {
+        let path = self.path().join(place);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(StoreError::io("remove", &path)(error)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
     /// Reads the last bytes of a file; nothing when it is not there.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::git::{self, Git};
 use super::index::{self, Index};
-use super::walk::ancestors;
+use super::walk::{ancestors, any_below};
 use super::{Repository, Snapshot, Tree, TreeError, compare};
 use crate::event::{Content, FileKind, PathChange, RepoPath};
 
@@ -137,7 +137,8 @@ impl Tree {
             };
             left_out.insert(LeftOut { path: (*path).clone(), reason });
         }
-        for path in ignored(&self.repository, &chosen)? {
+        let present = chosen.iter().filter(|path| now.get(path).is_some());
+        for path in ignored(&self.repository, present)? {
             chosen.remove(&path);
             left_out.insert(LeftOut { path, reason: LeftOutReason::Ignored });
         }
@@ -243,7 +244,7 @@ fn git_mode(content: &Content) -> &'static str {
 }
 
 /// Those of the paths that an ignore rule covers now and the index does not know.
-fn ignored(repository: &Repository, paths: &BTreeSet<RepoPath>) -> Result<Vec<RepoPath>, TreeError> {
+fn ignored<'a>(repository: &Repository, paths: impl Iterator<Item = &'a RepoPath>) -> Result<Vec<RepoPath>, TreeError> {
     let args = ["check-ignore", "-z", "--stdin"];
     let output = repository.git().output(&args, Some(&list(paths, b"")))?;
     if output.status.code() == Some(1) {
@@ -276,13 +277,16 @@ fn attempt(
 ) -> Result<Attempt, TreeError> {
     let git = repository.git();
     let known: BTreeSet<RepoPath> = git::records(&git.run(&["ls-files", "-z"])?).map(RepoPath::new).collect();
-    let new = chosen.iter().filter(|path| !known.contains(path) && now.get(path).is_some());
-    let new = list(new, LITERAL);
+    let new = list(chosen.iter().filter(|path| !known.contains(path) && now.get(path).is_some()), LITERAL);
     if !new.is_empty() {
         git.feed(&["add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul"], &new)?;
     }
     let different = different(repository)?;
-    let paths = list(chosen.iter().filter(|path| different.contains(*path)), LITERAL);
+    // A file that gave way to a folder, or the other way round, is not to be named: what took its place replaces it.
+    let present: BTreeSet<RepoPath> = chosen.iter().filter(|path| now.get(path).is_some()).cloned().collect();
+    let replaced = |path: &RepoPath| any_below(&present, path) || ancestors(path).any(|above| present.contains(&above));
+    let named = chosen.iter().filter(|path| different.contains(*path) && (present.contains(*path) || !replaced(path)));
+    let paths = list(named, LITERAL);
     if paths.is_empty() {
         return Ok(Attempt::Nothing);
     }

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::fs::{self, File, Metadata};
 use std::io::{self, BufReader, BufWriter, Read, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Stdio};
 
@@ -21,8 +22,8 @@ use super::{ObjectFormat, Repository, TreeError};
 /// Files up to this many bytes are read into memory; larger ones are read in pieces, twice.
 const WHOLE_FILE_BYTES: u64 = 8 << 20;
 
-/// `fast-import` as the store uses it: one pack however few objects, no time spent on small packs.
-const IMPORT: [&str; 9] = [
+/// `fast-import` as the store uses it: one pack however few objects, no time spent on making it small.
+const IMPORT: [&str; 10] = [
     "-c",
     "fastimport.unpackLimit=0",
     "-c",
@@ -32,6 +33,7 @@ const IMPORT: [&str; 9] = [
     "fast-import",
     "--quiet",
     "--done",
+    "--depth=0",
 ];
 
 /// The run's store.
@@ -61,7 +63,8 @@ impl ObjectStore {
     /// When the folder cannot be made or git fails.
     pub(crate) fn open(dir: &Path, repository: &Repository) -> Result<Self, TreeError> {
         if !dir.join("HEAD").is_file() {
-            fs::create_dir_all(dir).map_err(|source| TreeError::io("make the folder", dir, source))?;
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+            made.map_err(|source| TreeError::io("make the folder", dir, source))?;
             let format = format!("--object-format={}", repository.format.as_str());
             Git::at(dir).run(&["init", "--quiet", "--bare", "--template=", &format, "."])?;
         }

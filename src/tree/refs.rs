@@ -26,6 +26,8 @@ pub struct GitChanges {
     pub put_back: Vec<String>,
     /// Refs that changed and were left as they are now.
     pub left_alone: Vec<String>,
+    /// Why something was not put back: a lock that another git holds, or that one left when it was killed.
+    pub not_put_back: Vec<String>,
 }
 
 impl GitState {
@@ -53,7 +55,7 @@ impl GitState {
     ///
     /// # Errors
     ///
-    /// When git fails, also because a ref changed at this very moment.
+    /// When the state cannot be read, or config or hooks not be written.
     pub fn put_back(&self, repository: &Repository, run: &RunId) -> Result<GitChanges, TreeError> {
         let mut changes = GitChanges::default();
         // Config and hooks first: what comes after runs git, which obeys them.
@@ -63,16 +65,20 @@ impl GitState {
             changes.head_moved_to = head.commit().or(head.branch()).map(str::to_owned);
         }
         if head.branch() != self.head.branch() || (self.head.branch().is_none() && head != self.head) {
-            self.put_head_back(repository, &head)?;
-            changes.put_back.push("HEAD".to_owned());
+            match self.put_head_back(repository, &head) {
+                Ok(()) => changes.put_back.push("HEAD".to_owned()),
+                Err(error) => changes.not_put_back.push(format!("HEAD: {error}")),
+            }
         }
         if refs != self.refs {
             self.put_refs_back(repository, run, &refs, &mut changes)?;
             // The list of stashes is a reflog, which the update above has written to.
             files.extend(self.files.put_back(repository)?);
         }
-        if self.index.put_back(repository)? == IndexChange::Different {
-            changes.put_back.push("index".to_owned());
+        match self.index.put_back(repository) {
+            Ok(IndexChange::Same) => {}
+            Ok(IndexChange::Different) => changes.put_back.push("index".to_owned()),
+            Err(error) => changes.not_put_back.push(format!("index: {error}")),
         }
         let files: BTreeSet<_> = files.into_iter().map(|file| format!(".git/{}", file.display())).collect();
         changes.put_back.extend(files);
@@ -103,7 +109,7 @@ impl GitState {
         let own = format!("refs/heads/fia/{run}");
         let theirs = |name: &str| (name.starts_with("refs/heads/fia/") && name != own) || elsewhere.contains(name);
         let names: BTreeSet<&String> = self.refs.keys().chain(now.keys()).collect();
-        let (mut removals, mut updates) = (Vec::new(), Vec::new());
+        let (mut removals, mut updates, mut touched) = (Vec::new(), Vec::new(), Vec::new());
         for name in names.into_iter().filter(|name| self.refs.get(*name) != now.get(*name)) {
             if theirs(name) {
                 changes.left_alone.push(name.clone());
@@ -116,11 +122,14 @@ impl GitState {
                 (None, None) => {}
             }
             let at = now.get(name).map_or("deleted", String::as_str);
-            changes.put_back.push(format!("{name} ({at})"));
+            touched.push(format!("{name} ({at})"));
         }
         // Removals on their own: a new `a/b` stands in the way of a deleted `a`.
-        for batch in [removals, updates].iter().filter(|batch| !batch.is_empty()) {
-            repository.git().feed(&["update-ref", "-m", "fia: back to before the leg", "--stdin", "-z"], batch)?;
+        let args = ["update-ref", "-m", "fia: back to before the leg", "--stdin", "-z"];
+        let mut batches = [removals, updates].into_iter().filter(|batch| !batch.is_empty());
+        match batches.try_for_each(|batch| repository.git().feed(&args, &batch).map(drop)) {
+            Ok(()) => changes.put_back.extend(touched),
+            Err(error) => changes.not_put_back.push(format!("{}: {error}", touched.join(", "))),
         }
         Ok(())
     }

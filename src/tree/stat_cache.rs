@@ -24,8 +24,8 @@ const TICK: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     size: u64,
-    mtime_ns: i128,
-    ctime_ns: i128,
+    mtime_ns: i64,
+    ctime_ns: i64,
     inode: u64,
     device: u64,
     mode: u32,
@@ -34,7 +34,8 @@ pub(crate) struct Stamp {
 impl Stamp {
     /// Takes the stamp of what lstat said.
     pub(crate) fn of(meta: &Metadata) -> Self {
-        let nanoseconds = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+        // A time beyond the year 2262 never counts as settled.
+        let nanoseconds = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
         Self {
             size: meta.size(),
             mtime_ns: nanoseconds(meta.mtime(), meta.mtime_nsec()),
@@ -48,7 +49,7 @@ impl Stamp {
     /// Whether a write after `read_at` is sure to change the stamp.
     fn settled(&self, read_at: SystemTime) -> bool {
         let now = read_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let settled_before = now.saturating_sub(TICK.as_nanos()).cast_signed();
+        let settled_before = i64::try_from(now.saturating_sub(TICK.as_nanos())).unwrap_or(i64::MAX);
         self.mtime_ns.max(self.ctime_ns) < settled_before
     }
 }
@@ -102,7 +103,7 @@ impl StatCache {
         let error = |source| TreeError::io("write the stat cache", file, source);
         let folder = file.parent().unwrap_or(Path::new("."));
         let mut new = tempfile::NamedTempFile::new_in(folder).map_err(error)?;
-        let mut out = BufWriter::new(new.as_file_mut());
+        let mut out = BufWriter::with_capacity(1 << 16, new.as_file_mut());
         let written = out.write_all(HEADING).and_then(|()| {
             for (path, (stamp, id)) in &self.files {
                 let Stamp { size, mtime_ns, ctime_ns, inode, device, mode } = stamp;
@@ -153,7 +154,7 @@ fn read(bytes: &[u8]) -> Option<HashMap<RepoPath, (Stamp, String)>> {
 mod tests {
     use super::*;
 
-    fn stamp_at(seconds: i128) -> Stamp {
+    fn stamp_at(seconds: i64) -> Stamp {
         let ns = seconds * 1_000_000_000;
         Stamp { size: 3, mtime_ns: ns, ctime_ns: ns, inode: 7, device: 1, mode: 0o100_644 }
     }

@@ -13,6 +13,12 @@ use super::ignore::{Entry, IgnoreRules};
 use super::pattern::Pattern;
 use crate::event::RepoPath;
 
+/// More threads than this find no more of a file system's time.
+const MAX_THREADS: usize = 4;
+
+/// Folders that are not worth a thread.
+const MIN_SHARE: usize = 16;
+
 /// What decides which paths a walk sees.
 #[derive(Debug)]
 pub(crate) struct Walk<'a> {
@@ -41,44 +47,62 @@ enum Place<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Walks the tree.
+    /// Walks the tree, one level after another, the folders of a level shared out among threads: nearly all of the
+    /// time is lstat.
     ///
     /// # Errors
     ///
     /// When a folder cannot be read or a path not examined; one that vanishes meanwhile counts as absent.
     pub(crate) fn run(&self) -> Result<Seen, TreeError> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
         let mut seen = Seen::default();
-        self.folder(&RepoPath::new(""), &Place::Open, &mut seen)?;
+        let mut level = vec![(RepoPath::new(""), Place::Open)];
+        while !level.is_empty() {
+            let share = level.len().div_ceil(threads).max(MIN_SHARE);
+            let parts: Vec<_> = std::thread::scope(|scope| {
+                let parts = level.chunks(share).map(|share| scope.spawn(|| self.folders(share)));
+                let running: Vec<_> = parts.collect();
+                running.into_iter().map(|part| part.join().expect("a walk does not panic")).collect()
+            });
+            level = Vec::new();
+            for part in parts {
+                let (found, below) = part?;
+                seen.leaves.extend(found.leaves);
+                seen.folders.extend(found.folders);
+                level.extend(below);
+            }
+        }
         Ok(seen)
     }
 
-    fn folder(&self, folder: &RepoPath, place: &Place<'a>, seen: &mut Seen) -> Result<(), TreeError> {
-        for entry in entries(&folder.below(self.top))? {
-            let path = join(folder, &entry.name);
-            if entry.name == b".git" || self.skip == Some(&path) {
-                continue;
-            }
-            if !entry.is_folder && !self.shows(&path, place) {
-                continue;
-            }
-            let inside = if entry.is_folder { self.inside(&path, place) } else { None };
-            if entry.is_folder && inside.is_none() {
-                continue;
-            }
-            let meta = match entry.entry.metadata() {
-                Ok(meta) => meta,
-                Err(gone) if gone.kind() == std::io::ErrorKind::NotFound => continue,
-                Err(source) => return Err(TreeError::io("examine", path.below(self.top), source)),
-            };
-            match inside {
-                Some(inside) if meta.is_dir() => {
-                    self.folder(&path, &inside, seen)?;
-                    seen.folders.insert(path, meta.mode() & 0o7777);
+    /// Looks at what is in some folders; also returns the folders to look into next.
+    fn folders(&self, folders: &[(RepoPath, Place<'a>)]) -> Result<(Seen, Vec<(RepoPath, Place<'a>)>), TreeError> {
+        let (mut seen, mut below) = (Seen::default(), Vec::new());
+        for (folder, place) in folders {
+            for entry in entries(&folder.below(self.top))? {
+                let path = join(folder, &entry.name);
+                if entry.name == b".git" || self.skip == Some(&path) {
+                    continue;
                 }
-                _ => seen.leaves.push((path, meta)),
+                let inside = if entry.is_folder { self.inside(&path, place) } else { None };
+                if inside.is_none() && (entry.is_folder || !self.shows(&path, place)) {
+                    continue;
+                }
+                let meta = match entry.entry.metadata() {
+                    Ok(meta) => meta,
+                    Err(gone) if gone.kind() == std::io::ErrorKind::NotFound => continue,
+                    Err(source) => return Err(TreeError::io("examine", path.below(self.top), source)),
+                };
+                match inside {
+                    Some(inside) if meta.is_dir() => {
+                        seen.folders.insert(path.clone(), meta.mode() & 0o7777);
+                        below.push((path, inside));
+                    }
+                    _ => seen.leaves.push((path, meta)),
+                }
             }
         }
-        Ok(())
+        Ok((seen, below))
     }
 
     /// Whether a file or link is in the guard.

@@ -97,7 +97,8 @@ impl Filter {
 
 fn is_phase(name: &PhaseName, wanted: &str) -> bool {
     let (number, step) = name.as_str().split_once('_').unwrap_or((name.as_str(), ""));
-    wanted == name.as_str() || wanted == number || wanted == step
+    let same_number = || number.parse::<u32>().is_ok_and(|number| wanted.parse() == Ok(number));
+    wanted == name.as_str() || wanted == step || same_number()
 }
 
 /// Whether an event is about an agent; of an undone write, any of those that may have done it.

@@ -52,12 +52,17 @@ impl Live {
         &self.frame
     }
 
-    /// Takes in the next record. Nothing is written until [`Live::draw`].
-    pub fn push(&mut self, record: &Record, width: usize) {
+    /// Takes in a record of an earlier stretch: it counts, and its lines were shown then.
+    pub fn recall(&mut self, record: &Record) {
         self.state.push(record);
         if let Event::RunStart(start) = &record.event {
             self.frame.push(start);
         }
+    }
+
+    /// Takes in the next record. Nothing is written until [`Live::draw`].
+    pub fn push(&mut self, record: &Record, width: usize) {
+        self.recall(record);
         let lines = self.ended(record, width);
         self.above.extend(lines);
     }

@@ -17,7 +17,7 @@ use super::rows::{AgentRow, CheckRow, GateRow, ModelRow, PhaseRow, PhaseState, R
 use super::spend::Spend;
 use crate::event::{
     Approval, CacheBreak, CheckRun, Committed, EngineError, EngineRelay, Event, GateVerdict, Outcome, PhaseEnd,
-    PhaseStart, Record, RunEnd, RunStart, StepSkipped, ToolCall, Waiting,
+    PhaseStart, Record, RunEnd, RunStart, StepSkipped, ToolCall, Unreported, Waiting,
 };
 use crate::ids::{AgentName, PhaseName};
 
@@ -79,7 +79,10 @@ impl Projection {
             Event::Verdict(_) => self.verdict_taken(),
             Event::SessionRotation(rotation) => self.rotated(record, rotation),
             Event::SessionRetired(retired) => self.session_left(&retired.agent, record.ts),
-            Event::UsageUnknown(unknown) => self.agent_mut(&unknown.agent, record.ts).unmetered = true,
+            Event::UsageUnknown(unknown) => {
+                let agent = self.agent_mut(&unknown.agent, record.ts);
+                agent.unmetered |= unknown.what == Unreported::Tokens;
+            }
             Event::Compacted(compacted) => self.agent_mut(&compacted.agent, record.ts).context_tokens = compacted.after,
             Event::PhaseReused(reused) => self.phase_reused(&reused.phase),
             Event::StepSkipped(skipped) => self.step_skipped(skipped),

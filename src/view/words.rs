@@ -11,8 +11,8 @@ pub use tree::short_commit;
 use super::numbers::{self, bytes, count, dollars, or_unknown, span};
 use crate::event::{
     Approval, BreakCause, BudgetWarning, CheckRun, ContextPruned, ContextRead, Delivery, Event, EvictionReason,
-    GateVerdict, PhaseEnd, PhaseStatus, RetirementReason, RotationReason, RunEnd, RunStart, SessionRotation, Verdict,
-    Waiting,
+    GateVerdict, PhaseEnd, PhaseStatus, RetirementReason, RotationReason, RunEnd, RunStart, SessionRotation,
+    Unreported, Verdict, Waiting,
 };
 use engine::{agent_end, engine_error, engine_fallback, engine_retry, session};
 use tree::{committed_text, external_change, permission_retry, tree_changed};
@@ -64,9 +64,12 @@ pub fn describe(event: &Event, at: DateTime<Utc>) -> String {
         Event::RotationStoodDown(stood) => {
             format!("{} was to rotate and could not: {}; tried again at its next phase", stood.agent, stood.message)
         }
-        Event::UsageUnknown(unknown) => {
-            format!("{} reports no usage: {} can never rotate", unknown.engine, unknown.agent)
-        }
+        Event::UsageUnknown(unknown) => match unknown.what {
+            Unreported::Tokens => format!("{} reports no usage: {} can never rotate", unknown.engine, unknown.agent),
+            Unreported::Dollars => {
+                format!("{} reports no cost for {}: `cost_budget_usd` sees only a part", unknown.engine, unknown.agent)
+            }
+        },
         Event::Compacted(compacted) => format!(
             "{} was compacted by its engine: context {} → {}",
             compacted.agent,

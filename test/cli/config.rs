@@ -21,7 +21,16 @@ workflows:
 ",
     );
     let finished = project.fia(&["config", "check"]);
-    insta::assert_snapshot!(project.shown(&finished), @"");
+    insta::assert_snapshot!(project.shown(&finished), @r"
+    exit 2
+    -- stdout
+    -- stderr
+    error: 2 problems in fia.config.yaml
+      3:3  defaults: unknown key `sesion_rotation_context`; did you mean `session_rotation_context`?
+      6:14 agents[0].writes[0]: empty entry; a pattern here would allow every path
+
+    hint: `fia config schema` prints a JSON Schema for your editor
+    ");
 }
 
 #[test]
@@ -39,7 +48,21 @@ workflows:
 ",
     );
     let finished = project.fia(&["config", "check"]);
-    insta::assert_snapshot!(project.shown(&finished), @"");
+    insta::assert_snapshot!(project.shown(&finished), @r"
+    exit 2
+    -- stdout
+    -- stderr
+    error: 7 problems in fia.config.yaml
+      6:31 workflows.mine.steps[0].agent: no agent is called `bilder`; there are planner, builder, scout, tester, reviewer, documenter; did you mean `builder`?
+      6:47 workflows.mine.steps[0].gates[0]: no gate or check is called `diff_matches_claim`; there are artifacts_exist, files_non_empty, diff_matches_claims, verdict_consistent, test; did you mean `diff_matches_claims`?
+      6:74 workflows.mine.steps[0].when: `tests` has not run by then
+      7:45 workflows.mine.steps[1].output: no envelope type is called `scuot`; there are generic, plan, build, scout, review, document, verify, or a .json file; did you mean `scout`?
+      7:59 workflows.mine.steps[1].input: no earlier step is called `biuld`; before it: build; did you mean `build`?
+      8:32 workflows.mine.steps[2].check[0]: no check is called `tset`; `checks:` and the manifests at the top of the repository name test; did you mean `test`?
+      9:13 workflows.mine.accept: no step is called `tset`; steps before it: build, look, tests; did you mean `tests`?
+
+    hint: `fia config schema` prints a JSON Schema for your editor
+    ");
 }
 
 #[test]

@@ -32,7 +32,14 @@ fn r2_1_a_run_is_found_by_a_unique_part_of_its_id_and_the_newest_by_default() {
     assert_eq!(shown(&["show", "min", "--json"]), "mine");
     let missing = project.fia(&["show", "zzzz"]);
     assert_eq!(missing.end(), "exit 2");
-    insta::assert_snapshot!(project.shown(&missing), @"");
+    insta::assert_snapshot!(project.shown(&missing), @r"
+    exit 2
+    -- stdout
+    -- stderr
+    error: no run has `zzzz` in its id
+
+    hint: `fia runs` lists the runs of this repository
+    ");
 }
 
 #[test]
@@ -57,10 +64,41 @@ fn json_answers_hold_exact_figures_and_null_for_what_is_not_known() {
 fn tables_are_for_people() {
     let project = ran();
     let shown = |args: &[&str]| project.shown(&project.fia(args));
-    insta::assert_snapshot!(shown(&["runs"]), @"");
-    insta::assert_snapshot!(shown(&["phases"]), @"");
-    insta::assert_snapshot!(shown(&["agents"]), @"");
-    insta::assert_snapshot!(shown(&["show"]), @"");
+    insta::assert_snapshot!(shown(&["runs"]), @r"
+    exit 0
+    -- stdout
+    RUN  WORKFLOW  STATE  STARTED  TIME  TOKENS  COST  PROMPT
+    RUN  build  ✓ goal met  WHEN  SPAN  65  <$0.01  do it
+    -- stderr
+    ");
+    insta::assert_snapshot!(shown(&["phases"]), @r"
+    exit 0
+    -- stdout
+    PHASE  STATUS  AGENT  ENGINE  TIME  REQ  CONTEXT  COST  TRY  NOTE
+    01_build  ✓ success  builder  scripted rehearsal  SPAN  1  0→35  <$0.01  1
+    -- stderr
+    ");
+    insta::assert_snapshot!(shown(&["agents"]), @r"
+    exit 0
+    -- stdout
+    AGENT  ENGINE  SESSION  CONTEXT  CEILING  ROTATED  CACHE  LAST
+    builder  scripted rehearsal  SESSION  35 ▕▎  ▏  1k  0  86%  WHEN
+    -- stderr
+    ");
+    insta::assert_snapshot!(shown(&["show"]), @r"
+    exit 0
+    -- stdout
+    fia RUN  build  “do it”
+    started DATE UTC, on main
+
+    ✓ 01 build  builder  scripted rehe…  SPAN  context  35  <$0.01
+
+    context  builder ▁
+    ✓ goal met in SPAN  nothing committed
+      tokens 65 (46% cache reads)  cost <$0.01
+      fia report  fia report --svg context.svg
+    -- stderr
+    ");
 }
 
 #[test]
@@ -69,7 +107,14 @@ fn a_repository_without_runs_says_so() {
     assert_eq!(project.json(&["runs", "--json"]), json!({"runs": []}));
     let finished = project.fia(&["show"]);
     assert_eq!(finished.end(), "exit 2");
-    insta::assert_snapshot!(project.shown(&finished), @"");
+    insta::assert_snapshot!(project.shown(&finished), @r"
+    exit 2
+    -- stdout
+    -- stderr
+    error: there is no run in `WORK/.fia/runs`
+
+    hint: `fia run WORKFLOW PROMPT` starts one
+    ");
 }
 
 #[test]

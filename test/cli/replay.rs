@@ -76,7 +76,7 @@ fn r5_1_a_run_that_was_killed_anywhere_left_no_file_ahead_of_its_log() {
         if !path.join("events.jsonl").exists() {
             continue;
         }
-        let log = Log::read(&path);
+        let log = Log::read(project.env(), &path);
         // The run file is written behind the records it tells of, so some prefix of the log tells the same.
         let Ok(file) = std::fs::read(path.join("run.json")) else { continue };
         let file: Value = serde_json::from_slice(&file).unwrap();

@@ -58,7 +58,28 @@ fn r4_a_workflow_with_a_condition_a_repair_and_a_schema_file_runs() {
     let finished = project.fia(&["run", "release", "write", "a"]);
     assert_eq!(finished.end(), "exit 0", "{finished}");
     assert_eq!(finished.stdout, "");
-    insta::assert_snapshot!(steady(&finished.stderr, &project.env().work()), @"");
+    insta::assert_snapshot!(steady(&finished.stderr, &project.env().work()), @r"
+    TIME run RUN release
+    TIME phase 01_notes started: scout on scripted rehearsal, new session
+    TIME phase 01_notes done in SPAN: context 607, <$0.01
+    TIME skipped skipped: not notes.envelope.urgent
+    TIME phase 02_build started: builder on scripted rehearsal, new session
+    TIME phase 02_build done in SPAN: context 877, <$0.01
+    TIME phase 03_test_1 started: sh test.sh
+    TIME phase 03_test_1: test failed, exit 1, in SPAN: context_handoff/03_test_1.log
+    TIME phase 03_test_1 red in SPAN
+    TIME phase 04_fix_1 started: builder on scripted rehearsal, session SESSION
+    TIME phase 04_fix_1 done in SPAN: context 1k, <$0.01
+    TIME phase 05_test_2 started: sh test.sh
+    TIME phase 05_test_2 done in SPAN
+    TIME phase 06_judge started: reviewer on scripted rehearsal, new session
+    TIME phase 06_judge done in SPAN: context 758, <$0.01
+    TIME run ended: goal met in SPAN, 6k tokens, $0.01: every step is done
+
+    ✓ goal met in SPAN  nothing committed
+      tokens 6k (56% cache reads)  cost $0.01
+      fia report  fia report --svg context.svg
+    ");
     let log = project.log();
     assert_eq!(log.starts().iter().filter(|(phase, _)| phase == "01_notes").count(), 2);
     let correction = log.prompt("scout", "01_notes", 1, 2);
@@ -71,7 +92,38 @@ fn r4_3_a_dry_run_prints_the_plan_and_runs_nothing() {
     let project = release();
     let before = project.tree();
     let finished = project.fia(&["run", "release", "--dry-run", "write", "a"]);
-    insta::assert_snapshot!(project.shown(&finished), @"");
+    insta::assert_snapshot!(project.shown(&finished), @r"
+    exit 0
+    -- stdout
+    release
+      1  notes  scout on scripted rehearsal  report schemas/notes.json
+      2  skipped  planner on scripted rehearsal  report plan  when notes.envelope.urgent
+      3  build  builder on scripted rehearsal  report build, gates diff_matches_claims  when not notes.envelope.urgent
+      4  tests  check test, fix builder on scripted rehearsal  test_1, then fix_i and test_i+1 while red, at most 3 fixes
+      5  judge  reviewer on scripted rehearsal  report review  when tests.rounds > 1
+    accepted when tests.passed and judge.envelope.approved
+
+    agents, one session each
+      builder  scripted rehearsal  build, fix_i  rotates at 180k  writes src/
+      planner  scripted rehearsal  skipped  rotates at 180k  reads only
+      scout  scripted rehearsal  notes  rotates at 180k  reads only
+      reviewer  scripted rehearsal  judge  rotates at 180k  reads only
+
+    checks
+      test  sh test.sh  10 min
+
+    limits
+      fixes of a repair  3
+      tokens of the run  30M
+      tokens of a phase  8M
+      cost of the run  no limit
+      time of the run  no limit
+      time of a phase  50 min
+      silence of an engine  10 min
+      wait for a plan limit  360 min
+      paths changed  no limit
+    -- stderr
+    ");
     let plan = project.json(&["run", "release", "--dry-run", "--json", "write", "a"]);
     assert_eq!(plan["workflow"], "release");
     assert_eq!(project.tree(), before);
@@ -92,7 +144,15 @@ fn r2_3_json_is_one_object_on_stdout_and_nothing_else() {
 fn r2_4_quiet_shows_the_end_alone() {
     let project = Project::new();
     let finished = project.fia(&["run", "build", "-q", "do", "it"]);
-    insta::assert_snapshot!(project.shown(&finished), @"");
+    insta::assert_snapshot!(project.shown(&finished), @r"
+    exit 0
+    -- stdout
+    -- stderr
+
+    ✓ goal met in SPAN  nothing committed
+      tokens 825 (0% cache reads)  cost <$0.01
+      fia report  fia report --svg context.svg
+    ");
 }
 
 #[test]
@@ -110,14 +170,15 @@ fn r2_4_a_run_that_did_not_meet_its_goal_says_why_and_how_to_go_on() {
 #[test]
 fn the_prompt_comes_from_words_from_a_file_or_from_stdin() {
     let project = Project::new().file("brief.md", "from a\nfile\n");
-    let asked = |args: &[&str], stdin: &str| {
-        let finished = Running::start(&mut project.command(args), stdin).finish();
+    let asked = |id: &str, prompt: &[&str], stdin: &str| {
+        let args = [&["run", "build", "-q", "--run", id], prompt].concat();
+        let finished = Running::start(&mut project.command(&args), stdin).finish();
         assert_eq!(finished.end(), "exit 0", "{finished}");
-        project.json(&["show", "--json"])["prompt"].as_str().unwrap().to_owned()
+        project.json(&["show", id, "--json"])["prompt"].as_str().unwrap().to_owned()
     };
-    assert_eq!(asked(&["run", "build", "-q", "from", "words"], ""), "from words");
-    assert_eq!(asked(&["run", "build", "-q", "-f", "brief.md"], ""), "from a\nfile\n");
-    assert_eq!(asked(&["run", "build", "-q", "-f", "-"], "from\nstdin"), "from\nstdin");
+    assert_eq!(asked("one", &["from", "words"], ""), "from words");
+    assert_eq!(asked("two", &["-f", "brief.md"], ""), "from a\nfile\n");
+    assert_eq!(asked("three", &["-f", "-"], "from\nstdin"), "from\nstdin");
 }
 
 #[test]
@@ -178,11 +239,12 @@ fn r2_4_a_terminal_shows_a_live_block_and_no_color_takes_its_colours_away() {
         eprintln!("not checked: there is no program `script` here");
         return;
     };
+    let colour = regex::Regex::new("\u{1b}\\[[0-9;]*m").unwrap();
     for text in [&coloured, &plain] {
+        let text = colour.replace_all(text, "");
         assert!(text.contains("▶ 01 build") && text.contains("context"), "{text}");
         assert!(text.contains("\u{1b}[") && text.contains("goal met"), "{text}");
     }
-    let colour = regex::Regex::new("\u{1b}\\[[0-9;]*m").unwrap();
     assert!(colour.is_match(&coloured), "{coloured:?}");
     assert!(!colour.is_match(&plain), "{plain:?}");
 }

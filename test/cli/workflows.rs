@@ -68,5 +68,13 @@ fn r4_2_every_built_in_workflow_can_be_rehearsed() {
 fn an_unknown_workflow_is_an_error_with_the_nearest_name() {
     let project = Project::new();
     let finished = project.fia(&["workflows", "biuld"]);
-    insta::assert_snapshot!(project.shown(&finished), @"");
+    insta::assert_snapshot!(project.shown(&finished), @r"
+    exit 2
+    -- stdout
+    -- stderr
+    error: 1 problem in the command line
+      no workflow is called `biuld`; there are prompt, scout, plan, build, document, review, quality, build_test, plan_build_test, sdlc, bug, quick, prototype; did you mean `build`?
+
+    hint: `fia workflows` lists the workflows, `fia run --help` the arguments
+    ");
 }

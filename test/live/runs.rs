@@ -360,3 +360,31 @@ fn an_interrupted_claude_leaves_no_process() {
 fn an_interrupted_pi_leaves_no_process() {
     leaves_no_process_behind(Cli::Pi);
 }
+
+/// Two fresh sessions share tools and system prompt; what would break that is named.
+fn doctor_sees_the_prefix(cli: Cli) {
+    let stage = Stage::new(cli, json!({}));
+    let seen = stage.run(&["doctor", "--prefix"]);
+    assert!(seen.status.success(), "{seen}");
+    assert!(seen.stdout.contains(&format!("{}: ✓ fresh sessions share tools", cli.name())), "{seen}");
+}
+
+#[test]
+#[ignore = "needs target/engines: sh test/engines.sh, then cargo test --test live -- --ignored"]
+fn doctor_sees_a_stable_prefix_of_claude_and_names_what_breaks_it() {
+    doctor_sees_the_prefix(Cli::Claude);
+    let stage = Stage::new(Cli::Claude, json!({}));
+    let config = stage.env.read("fia.config.yaml");
+    let broken = config.replace("{ claude: {", "{ claude: { env: { CLAUDE_CODE_ATTRIBUTION_HEADER: \"1\" },");
+    assert_ne!(broken, config);
+    stage.env.write("fia.config.yaml", &broken);
+    let seen = stage.run(&["doctor", "--prefix"]);
+    assert_eq!(seen.status.code(), Some(1), "{seen}");
+    assert!(seen.stdout.contains("claude: ✗ system[0] differs at byte "), "{seen}");
+}
+
+#[test]
+#[ignore = "needs target/engines: sh test/engines.sh, then cargo test --test live -- --ignored"]
+fn doctor_sees_a_stable_prefix_of_pi() {
+    doctor_sees_the_prefix(Cli::Pi);
+}

@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::rc::Rc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
@@ -27,13 +28,13 @@ engines: { scripted: { script: rehearsal.yaml } }
 
 /// A repository to run fia in.
 pub(crate) struct Project {
-    env: TestEnv,
+    env: Rc<TestEnv>,
 }
 
 impl Project {
     /// A repository with the scripted engine and an empty script: every prompt is answered with a success.
     pub(crate) fn new() -> Self {
-        Self { env: TestEnv::new() }.config(ENGINE).script("phases: {}\n")
+        Self { env: Rc::new(TestEnv::new()) }.config(ENGINE).script("phases: {}\n")
     }
 
     /// With this configuration instead.
@@ -65,7 +66,7 @@ impl Project {
     }
 
     /// Where it lies.
-    pub(crate) fn env(&self) -> &TestEnv {
+    pub(crate) fn env(&self) -> &Rc<TestEnv> {
         &self.env
     }
 
@@ -117,7 +118,7 @@ impl Project {
 
     /// The log of its newest run.
     pub(crate) fn log(&self) -> Log {
-        Log::read(&self.run_dir())
+        Log::read(&self.env, &self.run_dir())
     }
 
     /// Waits until the log of its newest run has a record of this type.
@@ -154,6 +155,10 @@ pub(crate) fn steady(text: &str, work: &Path) -> String {
         (r"\b\d+(\.\d+)?(ms|s)\b", "SPAN"),
         (r"(as|commit) [0-9a-f]{7}\b", "$1 COMMIT"),
         (r"pid \d+", "pid PID"),
+        (r"\bs-[0-9a-f]{8}\b", "SESSION"),
+        (r"\b(now|SPAN ago)\b", "WHEN"),
+        // Columns are as wide as what stands in them.
+        (r"(\S) {2,}", "$1  "),
         (r"(?m) +$", ""),
     ];
     rules.iter().fold(text, |text, (pattern, name)| {
@@ -164,18 +169,20 @@ pub(crate) fn steady(text: &str, work: &Path) -> String {
 /// The records of a run, parsed.
 pub(crate) struct Log {
     dir: PathBuf,
+    /// Keeps the files there.
+    _env: Rc<TestEnv>,
     pub(crate) records: Vec<Record>,
 }
 
 impl Log {
     /// Reads the log of a run directory; every line must be a record.
-    pub(crate) fn read(dir: &Path) -> Self {
+    pub(crate) fn read(env: &Rc<TestEnv>, dir: &Path) -> Self {
         let text = fs::read_to_string(dir.join("events.jsonl")).expect("a log");
         let record = |line: &str| {
             let line: Line<'_> = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
             line.decode().unwrap_or_else(|error| panic!("{error}"))
         };
-        Self { dir: dir.to_owned(), records: text.lines().map(record).collect() }
+        Self { dir: dir.to_owned(), _env: Rc::clone(env), records: text.lines().map(record).collect() }
     }
 
     /// What a look at each event finds.

@@ -168,3 +168,17 @@ fn a_commit_that_git_cannot_make_is_an_error_and_the_index_is_as_before() {
     assert!(error.to_string().contains("partial commit during a merge"), "{error}");
     assert_eq!(scratch.sh("git ls-files -s"), before);
 }
+
+#[test]
+fn r11_6_files_folders_and_links_that_changed_places_are_committed() {
+    let scratch = Scratch::with(&[("src/d/x", "1"), ("src/f", "1"), ("src/l/y", "1"), ("out/y", "1")]);
+    let base = head(&scratch);
+    let mut tree = scratch.tree();
+    let script =
+        "rm -r src/d; echo file > src/d; rm src/f; mkdir src/f; echo r > src/f/r; rm -r src/l; ln -s ../out src/l";
+    let changes = scratch.leg(&mut tree, &may_write(&["src/"]), script).kept;
+    let outcome = commit(&mut tree, Some(&base), &changes);
+    assert_eq!(outcome.left_out, []);
+    assert_eq!(paths(&outcome), ["src/d", "src/d/x", "src/f", "src/f/r", "src/l", "src/l/y"]);
+    assert_eq!(scratch.sh("git ls-files; git status --porcelain"), "out/y\nsrc/d\nsrc/f/r\nsrc/l\n");
+}

@@ -155,3 +155,15 @@ fn r11_7_in_a_linked_work_tree_its_own_head_and_index_and_the_common_config_go_b
     assert_eq!(names(&end.kept), ["src/a"]);
     assert_eq!(fs::read_to_string(top.join("src/a")).unwrap(), "2\n");
 }
+
+#[test]
+fn what_a_killed_git_left_locked_is_named_and_the_files_are_undone_all_the_same() {
+    let scratch = Scratch::with(&[("a", "1"), ("b", "1")]);
+    let script = "echo 2 > a; git commit -q -am x; touch .git/index.lock .git/refs/heads/main.lock";
+    let end = scratch.leg(&mut scratch.tree(), &may_write(&["src/"]), script);
+    assert_eq!((names(&end.violations), scratch.read("a").as_deref()), (vec!["a".to_owned()], Some("1")));
+    assert_eq!(end.git.put_back, [] as [String; 0]);
+    let [refs, index] = &end.git.not_put_back[..] else { panic!("{:?}", end.git) };
+    assert!(refs.starts_with("refs/heads/main (") && refs.contains("main.lock"), "{refs}");
+    assert!(index.starts_with("index: ") && index.contains("index.lock"), "{index}");
+}

@@ -105,7 +105,7 @@ const GIT: &str = "git symbolic-ref -q HEAD || git rev-parse HEAD; git for-each-
     git reflog show stash 2>/dev/null || :; git config --local --list; cat .git/info/exclude";
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
     fn r11_4_every_byte_outside_the_lane_stays_and_every_byte_inside_is_the_agents(

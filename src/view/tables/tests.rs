@@ -1,7 +1,7 @@
 use insta::assert_snapshot;
 
 use super::*;
-use crate::event::{Event, UsageUnknown};
+use crate::event::{Event, Unreported, UsageUnknown};
 use crate::ids::EngineName;
 use crate::view::frame::Frame;
 use crate::view::story::{self, Story};
@@ -33,10 +33,11 @@ fn shown(story: &Story, life: Life) -> String {
 
 #[test]
 fn agents_are_listed_in_roster_order_with_what_is_known() {
-    let story = story::fixing()
-        .phase("05_review", "reviewer")
-        .turn(None)
-        .event(Event::UsageUnknown(UsageUnknown { agent: "reviewer".into(), engine: EngineName::Cursor }));
+    let story = story::fixing().phase("05_review", "reviewer").turn(None).event(Event::UsageUnknown(UsageUnknown {
+        agent: "reviewer".into(),
+        engine: EngineName::Cursor,
+        what: Unreported::Tokens,
+    }));
     assert_snapshot!(text_of(&agents(&fold(&story).0, story.now), None), @"
         AGENT     ENGINE         SESSION   CONTEXT            CEILING  ROTATED  CACHE  LAST
         planner   claude sonnet  84f0b9e9   38k ▕██        ▏     180k        0    83%  7m ago

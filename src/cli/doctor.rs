@@ -1,0 +1,306 @@
+//! `fia doctor`: what is installed, who is logged in, what is reported, and whether a ceiling can fire.
+//!
+//! It changes nothing: a CLI is asked for its version and its login only, and for the latter only where a
+//! login has left a trace, since asking may otherwise create files.
+
+mod prefix;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+use tokio::process::Command;
+
+use super::project::Project;
+use super::report::CliError;
+use super::{paint_stdout, width_stdout};
+use crate::engine::{self, Facts, LoginCheck, SESSION_MARKERS};
+use crate::ids::EngineName;
+use crate::plan::Plan;
+use crate::process::{CommandSpec, find_program};
+use crate::view::json;
+use crate::view::numbers::count;
+use crate::view::table::{Align, Table};
+
+/// How long a CLI may take to say its version or whether somebody is logged in.
+const ASK_LIMIT: Duration = Duration::from_secs(15);
+
+/// Arguments of `fia doctor`.
+#[derive(Debug, Args)]
+pub(super) struct DoctorArgs {
+    /// Start each CLI against a provider on loopback, and name what would break the provider's cache
+    #[arg(long)]
+    prefix: bool,
+    /// Use this configuration
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is known of one engine.
+#[derive(Debug, Serialize)]
+struct Row {
+    engine: EngineName,
+    /// Where its program is; null when it is not found.
+    program: Option<PathBuf>,
+    /// What it says its version is; null when it does not.
+    version: Option<String>,
+    /// The version that fia was tried with; null where none was.
+    tested: Option<&'static str>,
+    login: Login,
+    /// Whether the stream shows the live context.
+    reports_context: bool,
+    resident: bool,
+    /// Ceilings of the roster on this engine, with whether each can fire.
+    ceilings: Vec<Ceiling>,
+    /// What to do when something is missing.
+    hint: Option<String>,
+}
+
+/// Whether somebody is logged in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Login {
+    Yes,
+    No,
+    /// By a key in the environment.
+    Key,
+    Unknown,
+}
+
+impl Login {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Yes => "logged in",
+            Self::No => "no login",
+            Self::Key => "key",
+            Self::Unknown => "–",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Ceiling {
+    agent: String,
+    tokens: u64,
+    /// The model's window as configured; null is unknown.
+    window: Option<u64>,
+    fires: Fires,
+}
+
+/// Whether a ceiling can be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Fires {
+    Yes,
+    /// The engine does not report how full a session is.
+    NoUsage,
+    /// It is above the model's window.
+    AboveWindow,
+    /// It is switched off.
+    Off,
+}
+
+/// Examines this machine, or the prefixes of its CLIs.
+pub(super) fn doctor(args: &DoctorArgs) -> Result<ExitCode, CliError> {
+    let project = Project::open(args.config.as_deref())?;
+    project.warn();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| CliError::machine("cannot start the runtime", error))?;
+    if args.prefix {
+        return runtime.block_on(prefix::examine(&project, args.json));
+    }
+    let rows = runtime.block_on(rows(&project));
+    let mut out = io::stdout().lock();
+    if args.json {
+        let checks = project.loaded.config.show();
+        let report = serde_json::json!({
+            "engines": rows, "git": git_version(), "repository": project.repository.top,
+            "config": project.file, "checks": checks["config"]["checks"],
+        });
+        json::write(&mut out, &report)?;
+    } else {
+        write_text(&mut out, &project, &rows)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn rows(project: &Project) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for name in EngineName::ALL.into_iter().filter(|name| *name != EngineName::Scripted) {
+        rows.push(row(project, name).await);
+    }
+    rows
+}
+
+async fn row(project: &Project, name: EngineName) -> Row {
+    let (top, adapter) = (&project.repository.top, engine::for_name(name));
+    let facts = adapter.facts();
+    let settings = crate::plan::build::engines(&project.loaded.config);
+    let configured = settings.get(&name).and_then(|settings| settings.program.clone());
+    let program = program(configured.as_deref(), facts, top);
+    let version = match &program {
+        Some(program) => ask(program, facts.version_args, top).await.and_then(|said| version_in(&said.1)),
+        None => None,
+    };
+    let login = match &program {
+        Some(program) => login(program, facts, top).await,
+        None => Login::Unknown,
+    };
+    let capabilities = adapter.capabilities();
+    let hint = match (&program, login) {
+        (None, _) => Some(format!("not found; {}, then `{}`", facts.install, facts.login)),
+        (Some(_), Login::No) => Some(format!("log in with `{}`", facts.login)),
+        (Some(_), Login::Yes | Login::Key | Login::Unknown) => None,
+    };
+    Row {
+        engine: name,
+        program,
+        version,
+        tested: Some(facts.tested_version).filter(|version| !version.is_empty()),
+        login,
+        reports_context: capabilities.context,
+        resident: capabilities.resident,
+        ceilings: ceilings(project, name, capabilities.context),
+        hint,
+    }
+}
+
+fn program(configured: Option<&str>, facts: &Facts, top: &Path) -> Option<PathBuf> {
+    let names = configured.map_or_else(|| facts.programs.to_vec(), |program| vec![program]);
+    names.iter().find_map(|name| find_program(&CommandSpec::new(*name, top)).ok())
+}
+
+/// Runs a program for what it prints; whether it succeeded, and the text. Nothing when it cannot or takes too long.
+async fn ask(program: &Path, args: &[&str], top: &Path) -> Option<(bool, String)> {
+    let mut command = Command::new(program);
+    command.args(args).current_dir(top).stdin(Stdio::null()).kill_on_drop(true);
+    for marker in SESSION_MARKERS {
+        command.env_remove(marker);
+    }
+    let output = tokio::time::timeout(ASK_LIMIT, command.output()).await.ok()?.ok()?;
+    let text = [output.stdout, output.stderr].concat();
+    Some((output.status.success(), String::from_utf8_lossy(&text).into_owned()))
+}
+
+/// The first word of a text that looks like a version.
+fn version_in(text: &str) -> Option<String> {
+    let is_version = |word: &&str| word.starts_with(|letter: char| letter.is_ascii_digit()) && word.contains('.');
+    text.split(|letter: char| letter.is_whitespace() || letter == 'v').find(is_version).map(str::to_owned)
+}
+
+async fn login(program: &Path, facts: &Facts, top: &Path) -> Login {
+    let set = |name: &&&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    if facts.login_keys.iter().find(set).is_some() {
+        return Login::Key;
+    }
+    if let Some(trace) = facts.login_trace {
+        let folder = match std::env::var_os(trace.variable) {
+            Some(folder) => PathBuf::from(folder),
+            None => PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(trace.folder),
+        };
+        if !folder.join(trace.file).exists() {
+            return Login::No;
+        }
+    }
+    match facts.login_check {
+        LoginCheck::None | LoginCheck::ArgsAndModel(_) => Login::Unknown,
+        LoginCheck::Args(args) => match ask(program, args, top).await {
+            Some((true, _)) => Login::Yes,
+            Some((false, _)) => Login::No,
+            None => Login::Unknown,
+        },
+    }
+}
+
+/// The ceilings of agents whose own engine this is.
+fn ceilings(project: &Project, name: EngineName, reports: bool) -> Vec<Ceiling> {
+    let shown = project.loaded.config.show();
+    let agents = shown["config"]["agents"].as_array().cloned().unwrap_or_default();
+    let on_engine =
+        |agent: &&serde_json::Value| agent["coding_agent"].as_str().and_then(EngineName::parse) == Some(name);
+    let ceiling = |agent: &serde_json::Value| {
+        let tokens = agent["session_rotation_context"].as_u64().unwrap_or(0);
+        let window = project.loaded.config.window(agent["model"].as_str().unwrap_or_default());
+        let fires = match window {
+            _ if tokens == 0 => Fires::Off,
+            _ if !reports => Fires::NoUsage,
+            Some(window) if window < tokens => Fires::AboveWindow,
+            Some(_) | None => Fires::Yes,
+        };
+        Ceiling { agent: agent["name"].as_str().unwrap_or_default().to_owned(), tokens, window, fires }
+    };
+    agents.iter().filter(on_engine).map(ceiling).collect()
+}
+
+fn git_version() -> Option<String> {
+    let output = std::process::Command::new("git").arg("--version").stdin(Stdio::null()).output().ok()?;
+    version_in(&String::from_utf8_lossy(&output.stdout))
+}
+
+fn write_text(out: &mut dyn Write, project: &Project, rows: &[Row]) -> io::Result<()> {
+    let mut table = Table::new([
+        ("ENGINE", Align::Left),
+        ("PROGRAM", Align::Left),
+        ("VERSION", Align::Left),
+        ("TESTED", Align::Left),
+        ("LOGIN", Align::Left),
+        ("REPORTS", Align::Left),
+        ("RESIDENT", Align::Left),
+        ("CEILING", Align::Left),
+    ]);
+    let unknown = || "–".to_owned();
+    for row in rows {
+        table.row([
+            row.engine.as_str().into(),
+            row.program.as_ref().map_or_else(unknown, |path| path.display().to_string()).into(),
+            row.version.clone().unwrap_or_else(unknown).into(),
+            row.tested.map_or_else(unknown, str::to_owned).into(),
+            row.login.word().into(),
+            if row.reports_context { "context" } else { "no context" }.into(),
+            if row.resident { "yes" } else { "no" }.into(),
+            ceiling_cell(&row.ceilings).into(),
+        ]);
+    }
+    table.write(out, width_stdout(), paint_stdout())?;
+    for row in rows.iter().filter(|row| row.hint.is_some()) {
+        writeln!(out, "{}: {}", row.engine, row.hint.as_deref().unwrap_or_default())?;
+    }
+    let git = git_version().map_or_else(|| "git –".to_owned(), |version| format!("git {version} ✓"));
+    writeln!(out, "{git}   repository {} ✓", project.repository.top.display())?;
+    let shown = project.loaded.config.show();
+    let checks = shown["config"]["checks"].as_object().cloned().unwrap_or_default();
+    let named: Vec<String> =
+        checks.iter().map(|(name, check)| format!("{name} = {}", check["run"].as_str().unwrap_or_default())).collect();
+    let named = if named.is_empty() { "none found".to_owned() } else { named.join(", ") };
+    writeln!(out, "checks: {named}")
+}
+
+fn ceiling_cell(ceilings: &[Ceiling]) -> String {
+    let mut cells: Vec<String> = ceilings
+        .iter()
+        .map(|ceiling| {
+            let tokens = count(ceiling.tokens);
+            match (ceiling.fires, ceiling.window) {
+                (Fires::Yes, Some(window)) => format!("{tokens} fires (window {})", count(window)),
+                (Fires::Yes, None) => format!("{tokens} (window known once it runs)"),
+                (Fires::NoUsage, _) => format!("{tokens} never fires: no usage"),
+                (Fires::AboveWindow, Some(window)) => format!("{tokens} never fires: window {}", count(window)),
+                (Fires::AboveWindow, None) | (Fires::Off, _) => "off".to_owned(),
+            }
+        })
+        .collect();
+    cells.sort();
+    cells.dedup();
+    if cells.is_empty() { "no agent uses it".to_owned() } else { cells.join("; ") }
+}
+
+/// The system prompt, tools and level that the first agent of the roster on an engine is started with.
+fn first_agent(plan: &Plan, name: EngineName) -> Option<&crate::plan::Agent> {
+    plan.agents.values().find(|agent| agent.choices.first().is_some_and(|choice| choice.engine == name))
+}

@@ -1,0 +1,59 @@
+//! The lock of a work tree, for commands that act: ringing who holds it, and holding it for a moment.
+
+use super::choose::Chosen;
+use super::project::Project;
+use super::report::CliError;
+use super::signals::Signals;
+use crate::host::Presence;
+use crate::ids::RunId;
+use crate::run::{self, orphan::Orphan};
+use crate::store::{self, DataDir};
+use crate::tree::Repository;
+
+/// Rings whoever is at a run; says whether anybody is.
+pub(super) fn ring(data: &DataDir, run: &RunId) -> Result<bool, CliError> {
+    for lock in [data.lock(), data.worktree_lock(run)] {
+        if store::holder(&lock)?.is_some_and(|holder| holder.run == *run)
+            && let Some((_, Presence::Running | Presence::Elsewhere)) = store::ring(&lock)?
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The work tree of a run.
+pub(super) fn repository_of(project: &Project, chosen: &Chosen) -> Result<Repository, CliError> {
+    if chosen.projection.run.worktree {
+        return Ok(Repository::discover(&project.data.worktree(chosen.dir.run()))?);
+    }
+    Ok(project.repository.clone())
+}
+
+/// Does work on a run under the lock of its work tree, deaf to bells meanwhile: an unheard one kills.
+pub(super) fn with_lock<T>(
+    project: &Project,
+    chosen: &Chosen,
+    work: impl FnOnce() -> Result<T, CliError>,
+) -> Result<T, CliError> {
+    let repository = repository_of(project, chosen)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| CliError::machine("cannot start the runtime", error))?;
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime, async {
+        let _deaf = Signals::bells_only().map_err(|error| CliError::machine("cannot listen for signals", error))?;
+        let _lock = run::lock(&repository, &project.data, chosen.dir.run(), chrono::Utc::now())?;
+        work()
+    })
+}
+
+/// A process that a killed fia left behind, in words.
+pub(super) fn name(orphan: &Orphan, how: &str) -> String {
+    let pid = orphan.mark.pid;
+    match orphan.presence {
+        Presence::Elsewhere => {
+            format!("engine of {} (process {pid} on {}) may still run there", orphan.agent, orphan.mark.host)
+        }
+        Presence::Running | Presence::Gone => format!("engine of {} (process {pid}) {how}", orphan.agent),
+    }
+}

@@ -1,0 +1,143 @@
+//! `fia undo`: what a run changed, or what one rollback undid; a preview, then the same for good.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::choose::{Chosen, Wanted, choose};
+use super::held::{repository_of, with_lock};
+use super::project::Project;
+use super::report::CliError;
+use crate::event::{Event, PathChange};
+use crate::run;
+use crate::store::{Entry, LogReader, RunDir, StoreError, Tail};
+use crate::tree::{Tree, TreeOptions, Undo, UndoPath, UndoState};
+use crate::view::human::handle;
+
+/// Arguments of `fia undo`.
+#[derive(Debug, Args)]
+pub(super) struct UndoArgs {
+    /// The run: its id or a unique part of it; the newest if left out
+    run: Option<String>,
+    /// Do it; without this it is only shown
+    #[arg(long)]
+    apply: bool,
+    /// Bring back what this rollback undid, instead of undoing what the run changed
+    #[arg(long, value_name = "N")]
+    rescue: Option<u32>,
+}
+
+/// Shows or does an undo.
+pub(super) fn undo(args: &UndoArgs) -> Result<ExitCode, CliError> {
+    let project = Project::open(None)?;
+    let run = project.data.find(args.run.as_deref())?.run().clone();
+    let chosen = choose(&project.data, Some(run.as_str()), Wanted::Unfinished, "fia undo")?;
+    if args.apply {
+        return with_lock(&project, &chosen, || {
+            let (tree, undo) = look(&project, &chosen, args.rescue)?;
+            apply(&tree, &undo)
+        });
+    }
+    let (_, undo) = look(&project, &chosen, args.rescue)?;
+    let mut out = io::stdout().lock();
+    preview(&mut out, &undo)?;
+    if undo.of(UndoState::Restore).next().is_some() {
+        let rescue = args.rescue.map(|number| format!(" --rescue {number}")).unwrap_or_default();
+        writeln!(out, "nothing is changed yet; next:  fia undo {}{rescue} --apply", handle(&run))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn look(project: &Project, chosen: &Chosen, rescue: Option<u32>) -> Result<(Tree, Undo), CliError> {
+    let (dir, run) = (&chosen.dir, chosen.dir.run());
+    let state = run::fold(dir)?;
+    let plan = run::plan_of(run, &state)?;
+    let cache =
+        if chosen.projection.run.worktree { project.data.worktree_stat_cache(run) } else { project.data.stat_cache() };
+    let mut tree = Tree::open(
+        repository_of(project, chosen)?,
+        &TreeOptions {
+            run,
+            data_dir: project.data.path(),
+            store: &dir.objects(),
+            stat_cache: &cache,
+            protected: &plan.protected_files,
+            judge_files: &plan.judge_files,
+        },
+    )?;
+    let now = tree.snapshot()?;
+    let undo = match rescue {
+        None => Tree::undo(&state.made, &now),
+        Some(number) => match undone(dir, number)? {
+            Some(undone) => Tree::rescue(&undone, &now),
+            None => return Err(no_rescue(chosen, number, state.rescues)),
+        },
+    };
+    Ok((tree, undo))
+}
+
+fn no_rescue(chosen: &Chosen, number: u32, rescues: u32) -> CliError {
+    let run = chosen.dir.run();
+    let hint = match rescues {
+        0 => format!("nothing was rolled back in run {}", handle(run)),
+        1 => "there is one: `--rescue 1`".to_owned(),
+        most => format!("there are 1 to {most}"),
+    };
+    CliError::usage(format!("run {run} has no rollback {number}"), hint)
+}
+
+/// What one rollback undid, by its number.
+fn undone(dir: &RunDir, number: u32) -> Result<Option<Vec<PathChange>>, StoreError> {
+    let mut log = LogReader::open(&dir.events(), Tail::Final)?.sift(b"\"rescue\"");
+    let mut found = None;
+    while let Some(entry) = log.next()? {
+        let Entry::Record { line, .. } = entry else { continue };
+        let Ok(record) = line.decode() else { continue };
+        if let Event::PermissionRetry(retry) = &record.event
+            && retry.rescue == number
+        {
+            found = Some(retry.undone.clone());
+        } else if let Event::ExternalChange(change) = &record.event
+            && change.rescue == Some(number)
+        {
+            found = Some(change.undone.clone());
+        }
+    }
+    Ok(found)
+}
+
+fn preview(out: &mut dyn Write, undo: &Undo) -> io::Result<()> {
+    for path in &undo.paths {
+        writeln!(out, "{}", line(path))?;
+    }
+    let count = |state| undo.of(state).count();
+    writeln!(
+        out,
+        "{} to put back, {} as wanted already, {} edited since and left alone",
+        count(UndoState::Restore),
+        count(UndoState::Done),
+        count(UndoState::Conflict)
+    )
+}
+
+fn line(path: &UndoPath) -> String {
+    let what = match (path.state, &path.now, &path.wanted) {
+        (UndoState::Done, ..) => "as wanted",
+        (UndoState::Conflict, ..) => "left alone",
+        (UndoState::Restore, None, _) => "comes back",
+        (UndoState::Restore, _, None) => "is removed",
+        (UndoState::Restore, _, Some(_)) => "is put back",
+    };
+    format!("  {what:<12}{}", path.path)
+}
+
+fn apply(tree: &Tree, undo: &Undo) -> Result<ExitCode, CliError> {
+    let failed = tree.apply(undo)?;
+    preview(&mut io::stdout().lock(), undo)?;
+    if failed.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let paths: Vec<String> = failed.iter().map(|failed| format!("`{}`: {}", failed.path, failed.reason)).collect();
+    Err(CliError::usage(format!("not all could be put back: {}", paths.join("; ")), "mend that, then do it again"))
+}

@@ -1,0 +1,57 @@
+//! Letting time pass, so that a person always sees it and can always end it.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::stop::Urgency;
+use super::{Level, Run};
+use crate::event::Outcome;
+
+/// How long a wait sleeps before it looks at the clock again: the timer stands still while a machine sleeps,
+/// and the clock does not.
+const LONGEST_SLEEP: Duration = Duration::from_secs(30);
+
+/// A request from outside that ends what is being done.
+pub(super) type Asked = (Outcome, String);
+
+impl Run {
+    /// Waits until a time of the clock. Returns the request that ended the wait, if one did.
+    pub(super) async fn wait_until(&self, until: DateTime<Utc>) -> Option<Asked> {
+        loop {
+            let left = (until - (self.now)()).to_std().unwrap_or_default();
+            if let Some(asked) = self.pause(left.min(LONGEST_SLEEP)).await {
+                return Some(asked);
+            }
+            if left.is_zero() {
+                return None;
+            }
+        }
+    }
+
+    /// Lets a span pass. Returns the request that ended it early, if one did.
+    pub(super) async fn pause(&self, span: Duration) -> Option<Asked> {
+        let (mut level, mut news) = (self.bells.level.clone(), self.bells.news.clone());
+        let end = tokio::time::Instant::now() + span;
+        loop {
+            if let Some(asked) = self.asked(Urgency::NextPhase) {
+                return Some(asked);
+            }
+            tokio::select! {
+                biased;
+                Ok(_) = level.wait_for(|level| *level > Level::Running) => {}
+                Ok(()) = news.changed() => {}
+                () = tokio::time::sleep_until(end) => return None,
+            }
+        }
+    }
+
+    /// What was asked from outside, if it is at least this urgent.
+    pub(super) fn asked(&self, least: Urgency) -> Option<Asked> {
+        if *self.bells.level.borrow() > Level::Running {
+            return Some((Outcome::Aborted, "interrupted".to_owned()));
+        }
+        let request = self.stop_files.request().filter(|request| request.urgency >= least)?;
+        Some((Outcome::StoppedByRequest, request.reason))
+    }
+}
