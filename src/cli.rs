@@ -25,6 +25,7 @@ mod stop;
 mod undo;
 mod verdict;
 mod workflows;
+mod worktree;
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;

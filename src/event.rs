@@ -161,6 +161,9 @@ pub struct RunStart {
     /// Whether the run has a work tree of its own.
     #[serde(default)]
     pub worktree: bool,
+    /// Git's name for the linked work tree that the run works in; absent in the main one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linked: Option<String>,
     /// The machine.
     #[serde(default)]
     pub host: String,
@@ -800,7 +803,7 @@ pub struct PermissionRetry {
     pub agents: Vec<AgentName>,
     /// What was written against the rules and undone.
     pub undone: Vec<PathChange>,
-    /// Number of the rescue that brings it back.
+    /// Number of the rescue that brings it back; 0 when only files of fia's own were put back.
     pub rescue: u32,
     /// Whether the phase is tried again; else it is blocked.
     pub again: bool,
@@ -836,6 +839,9 @@ pub struct Committed {
     /// Paths that the user had changed before, left out.
     #[serde(default)]
     pub mixed: Vec<RepoPath>,
+    /// Paths that cannot be in it: ignored, in a repository of their own, or neither file nor link.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfit: Vec<RepoPath>,
 }
 
 /// Payload of `budget_warning`.

@@ -7,26 +7,30 @@ mod agent;
 mod approve;
 pub mod ask;
 mod billing;
+mod block;
 mod budget;
 mod check;
 mod commit;
 mod fallback;
 mod guard;
 mod hear;
+mod interrupted;
 mod ledger;
 pub mod orphan;
+mod own;
 mod phase;
 mod prompt;
 pub mod recovery;
 mod relay;
 mod resident;
 mod rotation;
+mod site;
 mod start;
 mod stop;
 mod turn;
 mod wait;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -43,11 +47,12 @@ use crate::plan::when::WhenError;
 use crate::plan::{Plan, Stop};
 use crate::state::next::{after_wait, next};
 use crate::state::{Impossible, RunState};
-use crate::store::{StoreError, channel};
+use crate::store::{Lock, StoreError, channel};
 use crate::tree::TreeError;
 
 use stop::Urgency;
 
+pub use site::{home, start_apart};
 pub use start::{
     Beginning, Begun, Place, Questioning, Resumption, StartError, fold, lock, plan_of, question, resume, start,
 };
@@ -134,6 +139,11 @@ pub struct Run {
     bells: Bells,
     ledger: RefCell<ledger::Ledger>,
     guard: guard::Guard,
+    /// Held as long as the run lives.
+    lock: RefCell<Lock>,
+    /// Whether an answer of a person was there before the leg.
+    answered: Cell<bool>,
+    heard: block::Heard,
     digests: RefCell<prompt::Digests>,
     residents: resident::Residents,
     /// What asked agents are hearing now; what phases hear is staged in the log.
@@ -230,6 +240,7 @@ impl Run {
 
     /// Writes a fact down, folds it and shows it.
     fn record(&self, phase: Option<&PhaseName>, event: Event) -> Result<(), RunError> {
+        self.heard.take(phase, &event);
         self.ledger.borrow_mut().record((self.now)(), phase, event)
     }
 

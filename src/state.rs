@@ -104,6 +104,8 @@ pub struct Origin {
     pub base: Option<String>,
     /// Whether the run has a work tree of its own.
     pub worktree: bool,
+    /// Git's name for the linked work tree that it works in; `None` in the main one.
+    pub linked: Option<String>,
     /// When the run began.
     pub started: DateTime<Utc>,
 }
@@ -147,7 +149,6 @@ pub enum StepStatus {
 
 /// What is known of a phase.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts of a phase")]
 pub struct PhaseState {
     /// The order that it follows.
     pub order: Order,

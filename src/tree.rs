@@ -185,6 +185,13 @@ impl Snapshot {
     }
 }
 
+impl FromIterator<(RepoPath, Content)> for Snapshot {
+    /// A snapshot of files alone, to compare another one with.
+    fn from_iter<I: IntoIterator<Item = (RepoPath, Content)>>(files: I) -> Self {
+        Self { files: files.into_iter().collect(), folders: BTreeMap::new() }
+    }
+}
+
 impl Tree {
     /// Opens the work tree of a run. The ignore rules are captured at the first opening and kept beside the
     /// contents, so that a resumed run goes by those of its start.

@@ -23,12 +23,7 @@ mod replay;
 mod rotation;
 #[path = "cli/run.rs"]
 mod run;
+#[path = "support/scripted.rs"]
+mod support;
 #[path = "cli/workflows.rs"]
 mod workflows;
-
-/// The parts that these tests use.
-mod support {
-    pub(crate) mod program;
-    pub(crate) mod project;
-    pub(crate) mod test_env;
-}

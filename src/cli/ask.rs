@@ -16,7 +16,6 @@ use crate::process::survive_file_size_limit;
 use crate::run::ask::{Answer, Asked};
 use crate::run::{self, Beginning, Questioning};
 use crate::store::RunDir;
-use crate::tree::Repository;
 
 /// Arguments of `fia ask`.
 #[derive(Debug, Args)]
@@ -67,8 +66,7 @@ fn put(
     agent: &AgentName,
     question: &str,
 ) -> Result<(Asked, Option<ExitCode>), CliError> {
-    let own = project.data.worktree(dir.run());
-    let repository = if own.exists() { Repository::discover(&own)? } else { project.repository.clone() };
+    let repository = run::home(&project.repository, &project.data, dir.run())?;
     let config = &project.loaded.config;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::machine("cannot start the runtime", error))?;

@@ -12,7 +12,7 @@ use crate::tree::Repository;
 
 /// Rings whoever is at a run; says whether anybody is.
 pub(super) fn ring(data: &DataDir, run: &RunId) -> Result<bool, CliError> {
-    for lock in [data.lock(), data.worktree_lock(run)] {
+    for lock in data.locks()? {
         if store::holder(&lock)?.is_some_and(|holder| holder.run == *run)
             && let Some((_, Presence::Running | Presence::Elsewhere)) = store::ring(&lock)?
         {
@@ -24,10 +24,7 @@ pub(super) fn ring(data: &DataDir, run: &RunId) -> Result<bool, CliError> {
 
 /// The work tree of a run.
 pub(super) fn repository_of(project: &Project, chosen: &Chosen) -> Result<Repository, CliError> {
-    if chosen.projection.run.worktree {
-        return Ok(Repository::discover(&project.data.worktree(chosen.dir.run()))?);
-    }
-    Ok(project.repository.clone())
+    Ok(run::home(&project.repository, &project.data, chosen.dir.run())?)
 }
 
 /// Does work on a run under the lock of its work tree, deaf to bells meanwhile: an unheard one kills.

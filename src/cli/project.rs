@@ -32,7 +32,7 @@ impl Project {
         let file = config::find(start, &repository.top, config, std::env::var_os("FIA_CONFIG").as_deref());
         let engines = installed(&repository.top);
         let loaded = config::load(file.as_deref(), Surroundings { top: &repository.top, engines: &engines })?;
-        let data = DataDir::new(data_dir(&repository, &loaded.config.data_dir()));
+        let data = DataDir::new(data_dir(&repository, &loaded.config.data_dir())?);
         Ok(Self { repository, file, loaded, data })
     }
 
@@ -47,9 +47,13 @@ impl Project {
     }
 }
 
-/// The data directory, relative to the top of the main work tree.
-fn data_dir(repository: &Repository, configured: &str) -> PathBuf {
-    repository.top.join(configured)
+/// The data directory: that of the main work tree, which its linked work trees share. A bare repository has no main
+/// work tree, and each linked one its own.
+fn data_dir(repository: &Repository, configured: &str) -> Result<PathBuf, CliError> {
+    let top = repository.main_top()?.unwrap_or_else(|| repository.top.clone());
+    let path = top.join(configured);
+    // As git names it, which tells whether a work tree lies in it.
+    Ok(path.canonicalize().unwrap_or(path))
 }
 
 /// Engines whose program is there, best first.

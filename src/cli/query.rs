@@ -9,6 +9,7 @@ use clap::Args;
 
 use super::project::Project;
 use super::report::CliError;
+use super::worktree;
 use super::{paint_stdout, width_stdout};
 use crate::event::Event;
 use crate::event::wire::Line;
@@ -75,6 +76,9 @@ pub(super) fn show(args: &RunArg) -> Result<ExitCode, CliError> {
     } else {
         let ending = Ending { state: &projection, frame: &frame, savings: None };
         tables::show(&mut out, ending, life, Utc::now(), width_stdout(), paint_stdout())?;
+        if projection.run.worktree {
+            worktree::say(&Project::open(None)?, &projection, &mut out);
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -187,7 +191,7 @@ fn fold(dir: &RunDir) -> Result<Option<Projection>, StoreError> {
 
 /// Whether a process is at the run.
 pub(super) fn life(data: &DataDir, dir: &RunDir) -> Result<Life, StoreError> {
-    for lock in [data.lock(), data.worktree_lock(dir.run())] {
+    for lock in data.locks()? {
         if let Some(holder) = store::holder(&lock)?
             && holder.run == *dir.run()
             && matches!(holder.mark.presence(), Ok(Presence::Running | Presence::Elsewhere))

@@ -167,6 +167,10 @@ impl From<StartError> for CliError {
             StartError::Store(error) => error.into(),
             StartError::Tree(error) => error.into(),
             StartError::Run(error) => error.into(),
+            StartError::WorktreeGone { ref run, ref path } => {
+                let hint = format!("`git worktree add {} fia/{run}` brings back what was committed", path.display());
+                Self::usage(error.to_string(), hint)
+            }
             StartError::Taken { .. } => Self::usage(error.to_string(), "choose another id, or leave `--run` out"),
             StartError::Refused { ref run, ref workflow, refusal } => {
                 Self::usage(error.to_string(), refusal.hint(handle(run), workflow))

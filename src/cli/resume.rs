@@ -11,10 +11,10 @@ use super::project::Project;
 use super::report::CliError;
 use super::run::go_on;
 use super::screen::{Loudness, Screen};
+use super::worktree;
 use crate::plan::build::{engines, stop};
 use crate::run::recovery::Unchanged;
 use crate::run::{self, Resumption};
-use crate::tree::Repository;
 use crate::view::json::{self, Shown};
 use crate::view::tables::Life;
 
@@ -44,11 +44,6 @@ pub(super) fn resume(args: &ResumeArgs) -> Result<ExitCode, CliError> {
     let config = project.loaded.config.clone().with_limits(&args.budgets)?;
     let chosen = choose(&project.data, args.run.as_deref(), Wanted::Unfinished, "fia resume")?;
     let run = chosen.dir.run().clone();
-    let repository = if chosen.projection.run.worktree {
-        Repository::discover(&project.data.worktree(&run))?
-    } else {
-        project.repository.clone()
-    };
     let screen = Screen::new(if args.json { Loudness::Quiet } else { Loudness::Usual });
     screen.recall(&chosen.dir)?;
     let resumption = Resumption {
@@ -56,11 +51,12 @@ pub(super) fn resume(args: &ResumeArgs) -> Result<ExitCode, CliError> {
         engines: engines(&config),
         unchanged: if args.retry_unchanged { Unchanged::Retry } else { Unchanged::Refuse },
     };
-    let ran = go_on(&repository, &project.data, screen, |beginning| run::resume(beginning, &run, resumption))?;
+    let ran = go_on(&project.repository, &project.data, screen, |beginning| run::resume(beginning, &run, resumption))?;
     if args.json {
         json::write(&mut io::stdout().lock(), &Shown::of(&ran.screen.state(), Life::Gone))?;
     } else {
         ran.screen.end();
+        worktree::say(&project, &ran.screen.state(), &mut anstream::stderr());
     }
     Ok(ran.status)
 }

@@ -13,6 +13,7 @@ use super::project::Project;
 use super::report::CliError;
 use super::screen::{Loudness, Screen, TICK};
 use super::signals::Signals;
+use super::worktree;
 use crate::config::Choice;
 use crate::event::Outcome;
 use crate::ids::RunId;
@@ -44,6 +45,9 @@ pub(super) struct RunArgs {
     /// Use another engine: for one agent, or for all
     #[arg(long = "use", value_name = "[AGENT=]ENGINE[:MODEL[@LEVEL]]")]
     choices: Vec<Choice>,
+    /// Work in a git worktree of the run's own, on the branch fia/RUN
+    #[arg(long)]
+    worktree: bool,
     /// Print what would run, and run nothing
     #[arg(long)]
     dry_run: bool,
@@ -67,11 +71,13 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
     }
     let id = args.id.as_deref().map(run_id).transpose()?;
     let loudness = if args.quiet || args.json { Loudness::Quiet } else { Loudness::Usual };
-    let ran = go(&project.repository, &project.data, loudness, |beginning| run::start(beginning, plan, stop, id))?;
+    let begin = if args.worktree { run::start_apart } else { run::start };
+    let ran = go(&project.repository, &project.data, loudness, |beginning| begin(beginning, plan, stop, id))?;
     if args.json {
         json::write(&mut io::stdout().lock(), &Shown::of(&ran.screen.state(), Life::Gone))?;
     } else {
         ran.screen.end();
+        worktree::say(&project, &ran.screen.state(), &mut anstream::stderr());
     }
     Ok(ran.status)
 }

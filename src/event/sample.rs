@@ -13,7 +13,7 @@ impl Draw {
         Self(seed)
     }
 
-    /// The next number (SplitMix64, Steele and others 2014).
+    /// The next number (`SplitMix64`, Steele and others 2014).
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

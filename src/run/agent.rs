@@ -6,7 +6,6 @@ use std::path::Path;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::guard::Around;
 use super::phase::PhaseResult;
 use super::prompt::Opening;
 use super::rotation::{Bound, Onward, ended_by_us};
@@ -55,8 +54,11 @@ pub(super) struct AgentOrder<'a> {
     retries: u32,
 }
 
+/// How an agent of a block came out: with a valid envelope, or without.
+pub(super) type Member = Result<Value, PhaseResult>;
+
 impl<'a> AgentOrder<'a> {
-    /// The order, if it is one for an agent.
+    /// The parts of an order, if it is an agent's.
     pub(super) fn of(order: &'a Order) -> Option<Self> {
         let Work::Agent { agent, output, gates, retries, .. } = &order.work else { return None };
         Some(Self { order, agent, output, gates, retries: *retries })
@@ -72,37 +74,60 @@ impl Run {
     }
 
     /// Executes the order of an agent phase.
-    pub(super) async fn agent_phase(&self, order: &Order, around: Around) -> Result<PhaseResult, RunError> {
+    pub(super) async fn agent_phase(&self, order: &Order) -> Result<PhaseResult, RunError> {
         let Some(order) = AgentOrder::of(order) else { return Ok(PhaseResult::success()) };
         let mut note = None;
         loop {
-            let before = if around == Around::Leg { Some(self.guard.before().await?) } else { None };
-            let leg = self.with_state(|state| state.phases.get(&order.order.phase).map_or(0, |phase| phase.legs)) + 1;
-            let ended = self.leg(&order, leg, before.as_ref(), note.take()).await?;
-            if let Some(before) = before {
-                let undone = self.judge_leg(before, order.order, leg, order.agent).await?;
-                if !undone.is_empty() {
-                    match self.after_violation(&order, &undone, matches!(ended, LegEnd::Stopped(..)))? {
-                        Some(told) => note = Some(told),
-                        None => return Ok(blocked(&undone)),
-                    }
-                    continue;
+            let before = self.before(&[order.order]).await?;
+            let leg = self.next_leg(&order);
+            let ended = self.leg(&order, leg, Some(&before), note.take()).await?;
+            let undone = self.judge_leg(before, order.order, leg, order.agent).await?;
+            if !undone.is_empty() {
+                let stopped = matches!(ended, LegEnd::Stopped(..));
+                note = self.after_violation(&order, &undone, stopped)?;
+                if note.is_none() && !(stopped && undone.is_complete()) {
+                    let reason = format!("{} {}", order.agent, undone.reason());
+                    return Ok(PhaseResult::failed(Outcome::BlockedByGate, reason));
                 }
             }
             match ended {
-                LegEnd::Done(envelope) => return self.take(&order, envelope),
-                LegEnd::Failed(outcome, reason) => return Ok(PhaseResult::failed(outcome, reason)),
                 LegEnd::Stopped(outcome, reason) => return Ok(PhaseResult::stopped(outcome, reason)),
                 LegEnd::Died(failure) => match self.after_death(&order, leg, failure).await? {
                     AfterDeath::Again => {}
                     AfterDeath::End(result) => return Ok(result),
                 },
+                // What was reported is of a tree that is no more.
+                LegEnd::Done(_) | LegEnd::Failed(..) if note.is_some() => {}
+                LegEnd::Done(envelope) => return self.take(&order, envelope),
+                LegEnd::Failed(outcome, reason) => return Ok(PhaseResult::failed(outcome, reason)),
             }
         }
     }
 
+    /// Executes the order of one agent of a block, up to its valid envelope. The snapshots are around the block.
+    pub(super) async fn member(&self, order: &AgentOrder<'_>, note: Option<&str>) -> Result<Member, RunError> {
+        let mut note = note.map(str::to_owned);
+        loop {
+            let leg = self.next_leg(order);
+            match self.leg(order, leg, None, note.take()).await? {
+                LegEnd::Done(envelope) => return Ok(Ok(envelope)),
+                LegEnd::Failed(outcome, reason) => return Ok(Err(PhaseResult::failed(outcome, reason))),
+                LegEnd::Stopped(outcome, reason) => return Ok(Err(PhaseResult::stopped(outcome, reason))),
+                LegEnd::Died(failure) => match self.after_death(order, leg, failure).await? {
+                    AfterDeath::Again => {}
+                    AfterDeath::End(result) => return Ok(Err(result)),
+                },
+            }
+        }
+    }
+
+    /// The number of the leg that comes next.
+    fn next_leg(&self, order: &AgentOrder<'_>) -> u32 {
+        self.with_state(|state| state.phases.get(&order.order.phase).map_or(0, |phase| phase.legs)) + 1
+    }
+
     /// Writes a valid envelope down; one that reports failure ends the run.
-    fn take(&self, order: &AgentOrder<'_>, envelope: Value) -> Result<PhaseResult, RunError> {
+    pub(super) fn take(&self, order: &AgentOrder<'_>, envelope: Value) -> Result<PhaseResult, RunError> {
         let success = envelope::reports_success(&envelope);
         let summary = envelope.get("summary").and_then(Value::as_str).unwrap_or("no summary").to_owned();
         self.post_notes(order.agent, &envelope)?;
@@ -124,7 +149,7 @@ impl Run {
     ) -> Result<Option<String>, RunError> {
         let phase = &order.order.phase;
         let before = self.with_state(|state| state.phases.get(phase).is_some_and(|known| known.permission_retried));
-        let again = !before && !stopped && undone.complete;
+        let again = !before && !stopped && undone.is_complete();
         let retry = PermissionRetry {
             agents: vec![order.agent.clone()],
             undone: undone.changes.clone(),
@@ -294,15 +319,6 @@ fn cut_off(cut: Cut) -> String {
         Cut::MaxTurns => "your turn was ended before its report: it had used its requests".to_owned(),
         Cut::Interrupted => "your turn was interrupted before its report".to_owned(),
     }
-}
-
-fn blocked(undone: &super::guard::Undone) -> PhaseResult {
-    let paths: Vec<String> = undone.changes.iter().take(5).map(|change| format!("`{}`", change.path)).collect();
-    let more = undone.changes.len().saturating_sub(paths.len());
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let what = if undone.complete { "undone" } else { "not all of it could be undone" };
-    let reason = format!("wrote where it may not ({what}): {}{more}", paths.join(", "));
-    PhaseResult::failed(Outcome::BlockedByGate, reason)
 }
 
 /// A limit in minutes as a span; 0 is none.

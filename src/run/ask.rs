@@ -15,7 +15,7 @@ use crate::ids::{AgentName, PhaseName};
 use crate::plan::EngineChoice;
 use crate::session::reseed::Fresh;
 use crate::store::channel;
-use crate::tree::{self, LegStart, TreeError};
+use crate::tree::LegStart;
 
 /// What came of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +64,7 @@ impl Run {
             },
         )?;
         end_with(&mut prompt, &block);
+        self.look_at_own_files();
         let before = self.guard.before().await?;
         let turned = self
             .turn(TurnOrder {
@@ -134,16 +135,14 @@ impl Run {
 
     /// Puts back whatever changed in the work tree while the agent answered.
     async fn undo_writes(&self, before: LegStart, agent: &AgentName) -> Result<Option<u32>, RunError> {
-        let nothing = tree::Guard::new(Some(&[]), &[], &[], &[]).map_err(TreeError::from)?;
-        let end = self.guard.with(move |tree| tree.end(&before, &nothing)).await?;
-        if end.violations.is_empty() {
+        let undone = self.judge_block(before).await?;
+        if undone.is_empty() {
             return Ok(None);
         }
-        let rescue = self.with_state(|state| state.rescues) + 1;
+        let rescue = (undone.rescue > 0).then_some(undone.rescue);
         let what = vec![format!("what {agent} wrote while it was asked")];
-        let change = ExternalChange { what, undone: end.violations, rescue: Some(rescue) };
-        self.record(None, Event::ExternalChange(change))?;
-        Ok(Some(rescue))
+        self.record(None, Event::ExternalChange(ExternalChange { what, undone: undone.changes, rescue }))?;
+        Ok(rescue)
     }
 }
 

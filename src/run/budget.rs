@@ -1,5 +1,9 @@
 //! Holds the budgets of a run against what is used, and warns.
 
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
 use super::{Run, RunError, millis};
 use crate::event::{Event, Outcome};
 use crate::ids::PhaseName;
@@ -22,6 +26,13 @@ impl Run {
             self.record(phase, Event::BudgetWarning(warning))?;
         }
         Ok(budget::passed(&meters))
+    }
+
+    /// When `budget_minutes` will be used up; `None` when it is off.
+    pub(super) fn minutes_end(&self) -> Option<DateTime<Utc>> {
+        let budget = super::agent::minutes(self.stop.budget_minutes)?;
+        let used = Duration::from_millis(self.with_state(|state| state.spend.earlier_ms)) + self.started.elapsed();
+        Some((self.now)() + budget.saturating_sub(used))
     }
 
     /// What forbids another phase.

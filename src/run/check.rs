@@ -27,7 +27,7 @@ impl Run {
         checks: &[CheckName],
         expect: &Expect,
     ) -> Result<PhaseResult, RunError> {
-        let before = self.guard.before().await?;
+        let before = self.before(&[order]).await?;
         let pattern = match expect {
             Expect::Red { pattern: Some(pattern) } => regex::bytes::Regex::new(pattern).ok(),
             Expect::Red { pattern: None } | Expect::Green => None,

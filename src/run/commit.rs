@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::phase::PhaseResult;
 use super::{Run, RunError};
-use crate::event::{Committed, Event, Fault, FaultKind, Order, Outcome, PathChange, RepoPath};
+use crate::event::{Committed, Event, Fault, FaultKind, Order, Outcome, PathChange, RepoPath, TreeChanged};
 use crate::state::RunState;
 use crate::tree::{CommitOrder, LeftOutReason};
 
@@ -25,20 +25,22 @@ impl Run {
                 tree.commit(&order)
             })
             .await?;
-        let left_out = |reason| {
-            let listed = outcome.left_out.iter().filter(move |left| left.reason == reason);
+        let left_out = |reasons: &[LeftOutReason]| {
+            let listed = outcome.left_out.iter().filter(|left| reasons.contains(&left.reason));
             listed.map(|left| left.path.clone()).collect::<Vec<RepoPath>>()
         };
+        let unfit = [LeftOutReason::Ignored, LeftOutReason::NestedRepository, LeftOutReason::NotAFile];
         let committed = Committed {
             commit: outcome.commit.clone(),
             branch: outcome.branch.clone(),
             subject,
             paths: outcome.paths.clone(),
-            declared_only: left_out(LeftOutReason::DeclaredOnly),
-            mixed: left_out(LeftOutReason::Mixed),
+            declared_only: left_out(&[LeftOutReason::DeclaredOnly]),
+            mixed: left_out(&[LeftOutReason::Mixed]),
+            unfit: left_out(&unfit),
         };
         self.record(Some(&order.phase), Event::Committed(committed))?;
-        self.keep_hooked(order, &outcome.changed_by_hooks)?;
+        self.tell_of_hooks(order, &outcome.changed_by_hooks)?;
         if let Some(words) = outcome.refused {
             let message = format!("a commit hook refused: {}", words.trim());
             let fault = Fault { place: order.phase.to_string(), kind: FaultKind::CommitHook, message: message.clone() };
@@ -48,13 +50,17 @@ impl Run {
         Ok(PhaseResult::success())
     }
 
-    fn keep_hooked(&self, order: &Order, changes: &[PathChange]) -> Result<(), RunError> {
+    /// Says what hooks changed in the work tree; it stays as they left it, as work of the run.
+    fn tell_of_hooks(&self, order: &Order, changes: &[PathChange]) -> Result<(), RunError> {
         if changes.is_empty() {
             return Ok(());
         }
-        let what = vec!["commit hooks changed files".to_owned()];
-        let change = crate::event::ExternalChange { what, undone: Vec::new(), rescue: None };
-        self.record(Some(&order.phase), Event::ExternalChange(change))
+        let changed = TreeChanged { leg: 0, changes: changes.to_vec() };
+        self.record(Some(&order.phase), Event::TreeChanged(changed))?;
+        let paths: Vec<String> = changes.iter().map(|change| change.path.to_string()).collect();
+        let message = format!("commit hooks changed files, which are not committed: {}", paths.join(", "));
+        let fault = Fault { place: order.phase.to_string(), kind: FaultKind::CommitHook, message };
+        self.record(Some(&order.phase), Event::Error(fault))
     }
 
     /// The newest message that an envelope proposes, else one made from the prompt.

@@ -5,33 +5,48 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 
 use super::{Run, RunError};
-use crate::event::{Event, ExternalChange, Order, PathChange, PermissionRetry, TreeChanged};
+use crate::event::{Event, ExternalChange, Order, PathChange, TreeChanged};
 use crate::ids::AgentName;
 use crate::plan::{Plan, Writes};
-use crate::tree::{self, LegEnd, LegStart, Tree, TreeError};
+use crate::tree::{self, LegEnd, LegStart, NotRestored, Tree, TreeError};
 
-/// What a snapshot is taken around.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Around {
-    /// Each leg of the phase.
-    Leg,
-    /// A block of phases, by whoever runs the block.
-    Block,
-}
+/// Paths that a reason names.
+const SHOWN: usize = 5;
 
 /// What was written against the rules and undone.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Undone {
+    /// In the work tree, then fia's own files.
     pub(super) changes: Vec<PathChange>,
-    /// The number that brings it back.
+    /// The number that brings it back; 0 when only fia's own files were put back, which nobody wants otherwise.
     pub(super) rescue: u32,
-    /// Whether all of it could be undone.
-    pub(super) complete: bool,
+    /// What could not be undone.
+    pub(super) left: Vec<NotRestored>,
 }
 
 impl Undone {
     pub(super) fn is_empty(&self) -> bool {
         self.changes.is_empty()
+    }
+
+    /// Whether all of it could be undone.
+    pub(super) fn is_complete(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    /// Why the phase is over, when it has no second try.
+    pub(super) fn reason(&self) -> String {
+        let listed = |names: Vec<String>, all: usize| match all - names.len() {
+            0 => names.join(", "),
+            more => format!("{} and {more} more", names.join(", ")),
+        };
+        let paths = self.changes.iter().take(SHOWN).map(|change| format!("`{}`", change.path)).collect();
+        let reason = format!("wrote where it may not: {}", listed(paths, self.changes.len()));
+        if self.left.is_empty() {
+            return format!("{reason}; undone");
+        }
+        let left = self.left.iter().take(SHOWN).map(|left| format!("`{}` ({})", left.path, left.reason)).collect();
+        format!("{reason}; not undone: {}", listed(left, self.left.len()))
     }
 }
 
@@ -87,28 +102,30 @@ impl Run {
         leg: u32,
         agent: &AgentName,
     ) -> Result<Undone, RunError> {
+        let own = self.put_own_files_back()?;
         let rules = rules(&self.plan, agent)?;
         let end = self.guard.with(move |tree| tree.end(&before, &rules)).await?;
-        self.keep(Some(order), leg, &end)
+        self.keep(Some(order), leg, end, own)
     }
 
-    /// Looks again after a block of reading agents. Returns the reason when the block wrote anything.
-    pub(super) async fn judge_block(&self, before: LegStart, orders: &[Order]) -> Result<Option<String>, RunError> {
-        let nothing = tree::Guard::new(Some(&[]), &[], &[], &self.plan.benign_paths).map_err(TreeError::from)?;
+    /// Looks again after a block of agents that may not write, and undoes what any of them wrote.
+    pub(super) async fn judge_block(&self, before: LegStart) -> Result<Undone, RunError> {
+        let own = self.put_own_files_back()?;
+        let Plan { protected_files, judge_files, benign_paths, .. } = &self.plan;
+        let nothing = tree::Guard::new(Some(&[]), protected_files, judge_files, benign_paths);
+        let nothing = nothing.map_err(TreeError::from)?;
         let end = self.guard.with(move |tree| tree.end(&before, &nothing)).await?;
-        let undone = self.keep(None, 0, &end)?;
-        if undone.is_empty() {
-            return Ok(None);
-        }
-        let agents: Vec<AgentName> = orders.iter().filter_map(|order| order.work.agent().cloned()).collect();
-        let reason = format!("a block of agents that may not write changed `{}`", undone.changes[0].path);
-        let retry = PermissionRetry { agents, undone: undone.changes, rescue: undone.rescue, again: false };
-        self.record(None, Event::PermissionRetry(retry))?;
-        Ok(Some(reason))
+        self.keep(None, 0, end, own)
     }
 
     /// Looks again after a check, whose by-products all stay: a formatter or a build writes what it likes.
     pub(super) async fn keep_check(&self, before: LegStart, order: &Order) -> Result<(), RunError> {
+        let own = self.put_own_files_back()?;
+        if !own.is_empty() {
+            let what = own.iter().map(|change| change.path.to_string()).collect();
+            let change = ExternalChange { what, undone: Vec::new(), rescue: None };
+            self.record(Some(&order.phase), Event::ExternalChange(change))?;
+        }
         let changes = self.guard.changes_since(Some(&before)).await?;
         if changes.is_empty() {
             return Ok(());
@@ -117,25 +134,27 @@ impl Run {
     }
 
     /// Writes down what was kept and what was undone.
-    fn keep(&self, order: Option<&Order>, leg: u32, end: &LegEnd) -> Result<Undone, RunError> {
+    fn keep(&self, order: Option<&Order>, leg: u32, end: LegEnd, own: Vec<PathChange>) -> Result<Undone, RunError> {
         let phase = order.map(|order| &order.phase);
         if !end.kept.is_empty() {
-            self.record(phase, Event::TreeChanged(TreeChanged { leg, changes: end.kept.clone() }))?;
+            self.record(phase, Event::TreeChanged(TreeChanged { leg, changes: end.kept }))?;
         }
-        let mut rescue = self.with_state(|state| state.rescues);
-        let mut what: Vec<String> = end.git.put_back.clone();
-        what.extend(end.git.head_moved_to.iter().map(|commit| format!("HEAD had moved to {commit}")));
+        let mut what = end.git.put_back;
+        what.extend(end.git.head_moved_to.map(|commit| format!("HEAD had moved to {commit}")));
         if !end.benign.is_empty() || !what.is_empty() {
-            let number = if end.benign.is_empty() { None } else { Some(rescue + 1) };
-            rescue = number.unwrap_or(rescue);
-            let change = ExternalChange { what, undone: end.benign.clone(), rescue: number };
+            let rescue = if end.benign.is_empty() { None } else { Some(self.next_rescue()) };
+            let change = ExternalChange { what, undone: end.benign, rescue };
             self.record(phase, Event::ExternalChange(change))?;
         }
-        Ok(Undone {
-            changes: end.violations.clone(),
-            rescue: if end.violations.is_empty() { rescue } else { rescue + 1 },
-            complete: end.not_restored.is_empty(),
-        })
+        let rescue = if end.violations.is_empty() { 0 } else { self.next_rescue() };
+        let mut changes = end.violations;
+        changes.extend(own);
+        Ok(Undone { changes, rescue, left: end.not_restored })
+    }
+
+    /// The number of the next rollback.
+    fn next_rescue(&self) -> u32 {
+        self.with_state(|state| state.rescues) + 1
     }
 
     /// SHA-256 over path and present content of all that the run has changed.

@@ -5,7 +5,7 @@
 //! so that a failed phase swallows nothing and a crash loses nothing.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -19,6 +19,9 @@ use crate::event::{Event, Fault, FaultKind, GateVerdict, Input, Work};
 use crate::ids::{AgentName, CheckName, PhaseName, SessionId};
 use crate::store::atomic::{self, Durability};
 use crate::store::channel;
+
+/// What agents have heard, in the directory of the run.
+const WATERMARKS: &str = "channel_watermarks.json";
 
 /// A row before the store has it.
 pub(super) struct Post<'a> {
@@ -210,17 +213,20 @@ impl Run {
     }
 
     fn save_watermarks(&self, marks: &Watermarks) -> Result<(), RunError> {
-        Ok(atomic::replace(&self.place.dir.channel_watermarks(), &marks.render(), Durability::Synced)?)
+        let bytes = marks.render();
+        atomic::replace(&self.place.dir.channel_watermarks(), &bytes, Durability::Synced)?;
+        // It is read back, so no agent may write it.
+        self.ledger.borrow_mut().learn(Path::new(WATERMARKS), &bytes);
+        Ok(())
     }
 
     /// What is on disk. A file that cannot be read is set aside, which costs one snapshot and hides nothing.
     fn watermarks(&self) -> Result<Watermarks, RunError> {
-        const FILE: &str = "channel_watermarks.json";
-        let Some(bytes) = self.place.dir.read(&PathBuf::from(FILE))? else { return Ok(Watermarks::default()) };
+        let Some(bytes) = self.place.dir.read(&PathBuf::from(WATERMARKS))? else { return Ok(Watermarks::default()) };
         let (marks, damage) = Watermarks::parse(&bytes);
         if let Some(damage) = damage {
-            let aside = self.place.dir.set_aside(FILE)?;
-            let message = format!("{FILE}: {damage}; moved to {aside}, and messages may be shown once more");
+            let aside = self.place.dir.set_aside(WATERMARKS)?;
+            let message = format!("{WATERMARKS}: {damage}; moved to {aside}, and messages may be shown once more");
             let fault = Fault { place: "channel".to_owned(), kind: FaultKind::Storage, message };
             self.record(None, Event::Error(fault))?;
         }

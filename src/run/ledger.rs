@@ -1,13 +1,16 @@
 //! The log, the state folded from it, and those who are told: always in step.
 
+use std::path::{Path, PathBuf};
+
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 
 use super::{RunError, Watch};
 use crate::event::Event;
 use crate::ids::{PhaseName, RunId};
 use crate::state::RunState;
 use crate::store::atomic::{self, Durability};
-use crate::store::{Journal, RunDir, StoreError};
+use crate::store::{Guarded, Journal, Kept, RunDir, StoreError};
 use crate::view::projection::Projection;
 
 /// What a run knows, on disk and in memory.
@@ -19,6 +22,8 @@ pub(super) struct Ledger {
     /// The run file: what `runs` and `show` read instead of the log.
     projection: Projection,
     watchers: Vec<Box<dyn Watch>>,
+    /// Files beside the log that fia uses again.
+    kept: Kept,
 }
 
 impl Ledger {
@@ -30,7 +35,7 @@ impl Ledger {
         projection: Projection,
         watchers: Vec<Box<dyn Watch>>,
     ) -> Self {
-        Self { run, dir, journal, state, projection, watchers }
+        Self { run, dir, journal, state, projection, watchers, kept: Kept::default() }
     }
 
     pub(super) fn state(&self) -> &RunState {
@@ -57,10 +62,10 @@ impl Ledger {
             watcher.record(&record);
         }
         if border {
-            atomic::replace_json(&self.dir.run_file(), &self.projection, Durability::Unsynced)?;
+            project(&mut self.kept, self.dir.run_file(), &self.projection)?;
         }
         if sessions {
-            atomic::replace_json(&self.dir.agent_map(), &self.state.agents, Durability::Unsynced)?;
+            project(&mut self.kept, self.dir.agent_map(), &self.state.agents)?;
         }
         // A shortfall of the cache is seen by holding a request against the one before, and is a fact of its own.
         match self.state.watch.broken().cloned() {
@@ -72,4 +77,33 @@ impl Ledger {
     pub(super) fn sync(&mut self) -> Result<(), StoreError> {
         self.journal.sync()
     }
+
+    /// Remembers a file of the run directory as it was written.
+    pub(super) fn learn(&mut self, place: &Path, content: &[u8]) {
+        self.kept.learn(self.dir.path().join(place), content.to_vec());
+    }
+
+    /// Forgets files in a folder of the run directory whose names end so.
+    pub(super) fn forget(&mut self, folder: &Path, ending: &str) {
+        let folder = self.dir.path().join(folder);
+        self.kept.forget(|path| path.starts_with(&folder) && path.to_string_lossy().ends_with(ending));
+    }
+
+    /// Puts back what somebody else changed of the log and of the files beside it; which ones it was.
+    pub(super) fn put_back(&mut self) -> Result<Vec<PathBuf>, StoreError> {
+        let mut changed = match self.journal.guard()? {
+            Guarded::Untouched => Vec::new(),
+            Guarded::PutBack => vec![self.dir.events()],
+        };
+        changed.extend(self.kept.put_back()?.into_iter().map(Path::to_owned));
+        Ok(changed)
+    }
+}
+
+/// Replaces a projection and remembers it.
+fn project(kept: &mut Kept, path: PathBuf, value: &impl Serialize) -> Result<(), StoreError> {
+    let content = atomic::json(&path, value)?;
+    atomic::replace(&path, &content, Durability::Unsynced)?;
+    kept.learn(path, content);
+    Ok(())
 }

@@ -5,11 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
+use std::time::{Duration, Instant};
 
 use crate::event::{AgentStart, Event};
 use crate::host::{Mark, Presence};
 use crate::ids::{AgentName, PhaseName};
 use crate::store::{Entry, LogReader, RunDir, StoreError, Tail};
+
+/// How long a killed process may take to be gone.
+const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// An engine process that a killed fia left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,14 +46,24 @@ pub fn orphans(dir: &RunDir) -> Result<Vec<Orphan>, StoreError> {
 /// When its log cannot be read, or the system refuses the signal.
 pub fn end_orphans(dir: &RunDir) -> Result<Vec<Orphan>, StoreError> {
     let end = |mark: &Mark, turn| match turn {
-        TurnIs::Open => mark.kill_group(),
+        TurnIs::Open => kill(mark),
         // Its group was ended with the turn, so without its leader the number may be another's by now.
         TurnIs::Over => match mark.presence()? {
-            Presence::Running => mark.kill_group(),
+            Presence::Running => kill(mark),
             other @ (Presence::Gone | Presence::Elsewhere) => Ok(other),
         },
     };
     visit(dir, end)
+}
+
+/// Kills a group and waits until nothing of it runs, so that it writes nothing more behind our back.
+fn kill(mark: &Mark) -> std::io::Result<Presence> {
+    let found = mark.kill_group()?;
+    let patience = Instant::now() + KILL_PATIENCE;
+    while found == Presence::Running && mark.group_presence()? == Presence::Running && Instant::now() < patience {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(found)
 }
 
 /// Whether the log has the end of a turn.

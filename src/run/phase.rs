@@ -1,8 +1,9 @@
 //! One phase: begun, executed by its kind, ended.
 
+use std::time::Duration;
+
 use tokio::time::Instant;
 
-use super::guard::Around;
 use super::{Run, RunError, millis};
 use crate::event::{Event, Order, Outcome, PhaseEnd, PhaseStart, PhaseStatus, Work};
 use crate::host;
@@ -42,50 +43,15 @@ impl Run {
         self.begin(order)?;
         let started = Instant::now();
         let result = match &order.work {
-            Work::Agent { .. } => self.agent_phase(order, Around::Leg).await?,
+            Work::Agent { .. } => self.agent_phase(order).await?,
             Work::Check { checks, expect } => self.check_phase(order, checks, expect).await?,
             Work::Commit => self.commit_phase(order).await?,
             Work::Approve { wait } => self.approve_phase(order, *wait).await?,
         };
-        self.finish(order, result, started)
+        self.finish(order, result, started.elapsed())
     }
 
-    /// Executes orders of reading agents side by side, under one snapshot; a violation blames the block.
-    pub(super) async fn parallel(&self, orders: &[Order]) -> Result<(), RunError> {
-        let before = self.guard.before().await?;
-        for order in orders {
-            self.begin(order)?;
-        }
-        let started = Instant::now();
-        let mut running: Vec<_> =
-            orders.iter().map(|order| Some(Box::pin(self.agent_phase(order, Around::Block)))).collect();
-        let mut results: Vec<Option<Result<PhaseResult, RunError>>> = orders.iter().map(|_| None).collect();
-        // Polls all of them in this one task; each wakes it when there is something to do.
-        std::future::poll_fn(|context| {
-            for (slot, result) in running.iter_mut().zip(&mut results) {
-                if let Some(future) = slot
-                    && let std::task::Poll::Ready(done) = future.as_mut().poll(context)
-                {
-                    *result = Some(done);
-                    *slot = None;
-                }
-            }
-            if running.iter().all(Option::is_none) { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
-        })
-        .await;
-        let blamed = self.judge_block(before, orders).await?;
-        for (order, result) in orders.iter().zip(results) {
-            let result = match (&blamed, result) {
-                (_, None) => continue,
-                (Some(reason), Some(Ok(_))) => PhaseResult::failed(Outcome::BlockedByGate, reason.clone()),
-                (_, Some(result)) => result?,
-            };
-            self.finish(order, result, started)?;
-        }
-        Ok(())
-    }
-
-    fn begin(&self, order: &Order) -> Result<(), RunError> {
+    pub(super) fn begin(&self, order: &Order) -> Result<(), RunError> {
         let attempt = self.with_state(|state| state.phases.get(&order.phase).map_or(1, |phase| phase.attempts + 1));
         let start = PhaseStart {
             step: order.label().into(),
@@ -99,12 +65,12 @@ impl Run {
         self.record(Some(&order.phase), Event::PhaseStart(start))
     }
 
-    fn finish(&self, order: &Order, result: PhaseResult, started: Instant) -> Result<(), RunError> {
+    pub(super) fn finish(&self, order: &Order, result: PhaseResult, took: Duration) -> Result<(), RunError> {
         let (outcome, reason) = result.ends_run.unzip();
         let end = PhaseEnd {
             step: order.label().into(),
             status: result.status,
-            elapsed_ms: millis(started.elapsed()),
+            elapsed_ms: millis(took),
             outcome,
             reason,
             tree_sha256: result.tree_sha256,

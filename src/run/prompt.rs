@@ -44,11 +44,11 @@ impl Run {
         let text = render_system(&self.plan.agents[agent].system, values)
             .map_err(|source| RunError::Prompt { phase: PhaseName::new(agent.as_str()), source })?;
         match self.place.dir.read(&place)? {
-            Some(stored) if stored == text.as_bytes() => return Ok(text),
+            Some(stored) if stored == text.as_bytes() => {}
             Some(stored) => self.prefix_changed(agent, text.as_bytes(), &stored)?,
             None => {}
         }
-        self.place.dir.save(&place, text.as_bytes())?;
+        self.save_for_later(&place, text.as_bytes())?;
         Ok(text)
     }
 
@@ -288,8 +288,10 @@ impl Run {
 
     pub(super) fn save_digest(&self, agent: &AgentName, phase: &PhaseName, leg: u32) -> Result<(), RunError> {
         let text = self.digests.borrow().get(agent).map(Digest::render).unwrap_or_default();
-        let file = PathBuf::from(format!("agents/{agent}/{phase}.{leg}.digest.md"));
-        Ok(self.place.dir.save(&file, text.as_bytes())?)
+        let folder = PathBuf::from(format!("agents/{agent}"));
+        // The newest is the one that is used again.
+        self.ledger.borrow_mut().forget(&folder, ".digest.md");
+        self.save_for_later(&folder.join(format!("{phase}.{leg}.digest.md")), text.as_bytes())
     }
 }
 

@@ -189,6 +189,7 @@ impl Run {
             waits,
             waits_since,
             limit_wait_minutes: self.stop.limit_wait_minutes,
+            run_ends: self.minutes_end(),
         });
         let said = format!("{} {}: {}", dead.choice.engine, dead.kind.as_str(), dead.message);
         Ok(match decided {

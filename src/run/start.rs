@@ -1,6 +1,6 @@
 //! The beginning of a stretch: lock, directory, log, and the first record.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -8,12 +8,14 @@ use chrono::{DateTime, Utc};
 use indexmap::IndexMap;
 use serde_json::Value;
 
+use super::block::Heard;
 use super::guard::Guard;
 use super::ledger::Ledger;
 use super::recovery::{self, Refusal, Unchanged};
 use super::resident::Residents;
+use super::site::{self, Site};
 use super::stop::StopFiles;
-use super::{Bells, Run, RunError, Watch, orphan};
+use super::{Bells, Run, RunError, Watch, interrupted, orphan};
 use crate::envelope::{Schema, built_in};
 use crate::event::{Event, FORMAT, RunStart};
 use crate::host::{self, Mark, zone};
@@ -21,7 +23,9 @@ use crate::ids::{EngineName, RunId};
 use crate::mask::Mask;
 use crate::plan::{Action, EngineSettings, Plan, PlannedStep, Stop};
 use crate::state::{Impossible, RunState};
-use crate::store::{DataDir, Entry, Holder, Journal, Lock, LockError, LogEnd, LogReader, RunDir, StoreError, Tail};
+use crate::store::{
+    DataDir, Entry, Holder, Journal, Lock, LockError, LogEnd, LogReader, RunDir, StoreError, Tail, create_dir,
+};
 use crate::tree::{Repository, Tree, TreeError, TreeOptions};
 use crate::view::projection::Projection;
 
@@ -32,6 +36,8 @@ pub struct Place {
     pub run: RunId,
     /// Top of the work tree.
     pub top: PathBuf,
+    /// The data directory of the repository.
+    pub data: DataDir,
     /// Its directory.
     pub dir: RunDir,
     /// The directory in which agents exchange files, as they can open it.
@@ -39,9 +45,9 @@ pub struct Place {
 }
 
 impl Place {
-    fn new(run: RunId, top: PathBuf, dir: RunDir) -> Self {
+    fn new(run: RunId, top: PathBuf, data: DataDir, dir: RunDir) -> Self {
         let handoff = shown(&top, &dir.context_handoff());
-        Self { run, top, dir, handoff }
+        Self { run, top, data, dir, handoff }
     }
 
     /// A file of the run directory as an agent in the work tree can open it.
@@ -81,6 +87,14 @@ pub enum StartError {
         /// What does not fit.
         #[source]
         source: Impossible,
+    },
+    /// The work tree of the run to resume is gone.
+    #[error("the work tree of run `{run}` is gone: `{path}`")]
+    WorktreeGone {
+        /// The run.
+        run: RunId,
+        /// Where it was; git's name for it if that is not known.
+        path: PathBuf,
     },
     /// The run may not be gone on with as things are.
     #[error("run `{run}` cannot be resumed: {refusal}")]
@@ -132,11 +146,10 @@ pub struct Beginning {
     pub now: fn() -> DateTime<Utc>,
 }
 
-/// A live run and the lock that it holds.
+/// A live run.
 pub struct Begun {
     /// The run.
     pub run: Run,
-    _lock: Lock,
 }
 
 /// Begins a new run.
@@ -173,7 +186,8 @@ pub struct Resumption {
 ///
 /// When the work tree is in use, SPEC 10.6 refuses, the log cannot be followed, or anything cannot be read or
 /// written.
-pub fn resume(beginning: Beginning, run: &RunId, resumption: Resumption) -> Result<Begun, StartError> {
+pub fn resume(mut beginning: Beginning, run: &RunId, resumption: Resumption) -> Result<Begun, StartError> {
+    beginning.repository = site::home(&beginning.repository, &beginning.data, run)?;
     let lock = lock(&beginning.repository, &beginning.data, run, (beginning.now)())?;
     let dir = beginning.data.run(run);
     orphan::end_orphans(&dir)?;
@@ -283,7 +297,7 @@ struct Logged {
     told: Told,
 }
 
-fn new_id(now: DateTime<Utc>) -> Result<RunId, StartError> {
+pub(super) fn new_id(now: DateTime<Utc>) -> Result<RunId, StartError> {
     let mut random = [0_u8; 4];
     getrandom::fill(&mut random).map_err(|_| StartError::Random)?;
     Ok(RunId::at(now, u32::from_le_bytes(random)))
@@ -297,8 +311,10 @@ fn new_id(now: DateTime<Utc>) -> Result<RunId, StartError> {
 pub fn lock(repository: &Repository, data: &DataDir, run: &RunId, now: DateTime<Utc>) -> Result<Lock, StartError> {
     let mark = Mark::own().map_err(StartError::Identity)?;
     let holder = Holder { run: run.clone(), mark, since: now };
-    let path = if repository.top == data.worktree(run) { data.worktree_lock(run) } else { data.lock() };
-    Ok(Lock::take_after(&path, &holder, |dead| orphan::end_orphans(&data.run(&dead.run)).map(drop))?)
+    let path = Site::of(repository, data, run).lock;
+    create_dir(path.parent().unwrap_or(data.path()))?;
+    let settle = |dead: &Holder| orphan::end_orphans(&data.run(&dead.run)).map(drop);
+    Ok(Lock::take_after(&path, Some(&repository.git_dir), &holder, settle)?)
 }
 
 fn begin(
@@ -312,8 +328,7 @@ fn begin(
     let Beginning { repository, data, bells, watchers, now } = beginning;
     let Logged { dir, journal, told: Told { state, projection } } = logged;
     let run = dir.run().clone();
-    let own_tree = repository.top == data.worktree(&run);
-    let cache = if own_tree { data.worktree_stat_cache(&run) } else { data.stat_cache() };
+    let site = Site::of(&repository, &data, &run);
     let head = repository.head()?;
     let mut tree = Tree::open(
         repository.clone(),
@@ -321,7 +336,7 @@ fn begin(
             run: &run,
             data_dir: data.path(),
             store: &dir.objects(),
-            stat_cache: &cache,
+            stat_cache: &site.stat_cache,
             protected: &plan.protected_files,
             judge_files: &plan.judge_files,
         },
@@ -330,6 +345,7 @@ fn begin(
         Stretch::Resumed(unchanged) => recovery::admit(&dir, &state, &mut tree, unchanged)?,
         Stretch::First | Stretch::None => None,
     };
+    let unrecorded = interrupted::find(&dir, &plan, &state, &mut tree)?;
     let first = state.origin.is_none();
     let plan_json = serde_json::to_value(&plan).expect("a plan is plain data");
     let begun = RunStart {
@@ -343,13 +359,14 @@ fn begin(
         resumed: !first,
         base: head.commit().map(str::to_owned),
         branch: head.branch().map(|branch| branch.trim_start_matches("refs/heads/").to_owned()),
-        worktree: own_tree,
+        worktree: site.own,
+        linked: repository.linked_name().map(str::to_owned),
         host: host::host_name(),
     };
     let schemas = schemas(&plan).map_err(RunError::from)?;
     let stop_files = StopFiles { run: dir.stop(), all: data.stop() };
     let mask = secrets(&plan);
-    let place = Place::new(run.clone(), repository.top.clone(), dir.clone());
+    let place = Place::new(run.clone(), repository.top.clone(), data, dir.clone());
     let run = Run {
         plan,
         stop,
@@ -358,6 +375,9 @@ fn begin(
         bells,
         ledger: RefCell::new(Ledger::new(run, dir.clone(), journal, state, projection, watchers)),
         guard: Guard::new(tree),
+        lock: RefCell::new(lock),
+        answered: Cell::new(false),
+        heard: Heard::default(),
         digests: RefCell::default(),
         residents: Residents::default(),
         stages: RefCell::default(),
@@ -369,7 +389,7 @@ fn begin(
     };
     if stretch == Stretch::None {
         run.remember_heard()?;
-        return Ok(Begun { run, _lock: lock });
+        return Ok(Begun { run });
     }
     if matches!(stretch, Stretch::Resumed(_)) {
         if let Some(verdict) = verdict {
@@ -380,9 +400,10 @@ fn begin(
         dir.remove(Path::new("stop"))?;
     }
     run.record(None, Event::RunStart(begun))?;
+    run.record_unrecorded(unrecorded)?;
     run.sync()?;
     run.remember_heard()?;
-    Ok(Begun { run, _lock: lock })
+    Ok(Begun { run })
 }
 
 /// The secrets that engines are given: by fia's own environment, and by the configuration.

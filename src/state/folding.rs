@@ -14,7 +14,7 @@ use crate::event::{
     AgentEnd, EngineError, Event, FailureKind, Order, PathChange, PhaseEnd, PhaseStart, PhaseStatus, Record,
     RetirementReason, RunEnd, RunStart, StepSkipped, TurnStatus, Verdict, Waiting, Work,
 };
-use crate::ids::{PhaseName, StepName};
+use crate::ids::{AgentName, PhaseName, StepName};
 
 impl RunState {
     /// Where the run is.
@@ -72,7 +72,11 @@ impl RunState {
             Event::TreeChanged(changed) => self.tree_changed(phase, &changed.changes),
             Event::PermissionRetry(retry) => {
                 self.rescues = self.rescues.max(retry.rescue);
-                self.in_phase(phase, |open| open.permission_retried = true);
+                match phase {
+                    Some(_) => self.in_phase(phase, |open| open.permission_retried = true),
+                    // Of a block: nobody can tell which agent it was.
+                    None => self.open_phases_of(&retry.agents).for_each(|open| open.permission_retried = true),
+                }
             }
             Event::ExternalChange(change) => self.rescues = self.rescues.max(change.rescue.unwrap_or(0)),
             Event::Committed(committed) => self.commits.extend(committed.commit.clone()),
@@ -139,6 +143,12 @@ impl RunState {
         }
     }
 
+    fn open_phases_of(&mut self, agents: &[AgentName]) -> impl Iterator<Item = &mut PhaseState> {
+        self.phases.values_mut().filter(|phase| {
+            phase.progress == Progress::Open && phase.order.work.agent().is_some_and(|agent| agents.contains(agent))
+        })
+    }
+
     fn run_started(&mut self, record: &Record, start: &RunStart, before: Option<DateTime<Utc>>) {
         self.run = Some(record.run.clone());
         if self.origin.is_none() {
@@ -149,6 +159,7 @@ impl RunState {
                 plan: start.plan.clone().unwrap_or(Value::Null),
                 base: start.base.clone(),
                 worktree: start.worktree,
+                linked: start.linked.clone(),
                 started: record.ts,
             });
         }

@@ -112,6 +112,8 @@ pub struct Stuck {
     pub waits_since: Option<DateTime<Utc>>,
     /// `stop.limit_wait_minutes`; 0 never waits.
     pub limit_wait_minutes: f64,
+    /// When the minutes of the run are used up, if they are limited: a wait beyond that would be for nothing.
+    pub run_ends: Option<DateTime<Utc>>,
 }
 
 /// What a phase does whose engine cannot go on.
@@ -148,7 +150,9 @@ pub fn elsewhere(stuck: &Stuck) -> Elsewhere {
     // A reset that has passed and did not help is as good as none.
     let until = stuck.reset.filter(|reset| *reset > stuck.now).unwrap_or_else(|| stuck.now + blind_wait(stuck.waits));
     match bound {
-        Some(bound) if until <= bound => Elsewhere::Wait { until, count: stuck.waits + 1 },
+        Some(bound) if until <= bound && stuck.run_ends.is_none_or(|end| until < end) => {
+            Elsewhere::Wait { until, count: stuck.waits + 1 }
+        }
         Some(_) | None => Elsewhere::Exhausted,
     }
 }

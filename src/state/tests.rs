@@ -120,6 +120,7 @@ impl Story {
             base: None,
             branch: None,
             worktree: false,
+            linked: None,
             host: String::new(),
         };
         self.record(None, Event::RunStart(start));

@@ -50,10 +50,19 @@ pub fn replace(path: &Path, content: &[u8], durability: Durability) -> Result<()
 ///
 /// As [`replace`], and when the value has no JSON form.
 pub fn replace_json(path: &Path, value: &impl Serialize, durability: Durability) -> Result<(), StoreError> {
+    replace(path, &json(path, value)?, durability)
+}
+
+/// The content that [`replace_json`] writes.
+///
+/// # Errors
+///
+/// When the value has no JSON form.
+pub fn json(path: &Path, value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
     let damaged = |source| StoreError::Damaged { path: path.to_owned(), source };
     let mut content = serde_json::to_vec_pretty(value).map_err(damaged)?;
     content.push(b'\n');
-    replace(path, &content, durability)
+    Ok(content)
 }
 
 /// Reads such a file; `None` when it is not there.

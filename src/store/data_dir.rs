@@ -92,12 +92,45 @@ impl DataDir {
 
     /// The lock of that work tree.
     pub fn worktree_lock(&self, run: &RunId) -> PathBuf {
-        self.path.join("worktrees").join(format!("{run}.lock"))
+        self.linked_lock(run.as_str())
     }
 
     /// The stat cache of that work tree.
     pub fn worktree_stat_cache(&self, run: &RunId) -> PathBuf {
-        self.path.join("worktrees").join(format!("{run}.stat_cache"))
+        self.linked_stat_cache(run.as_str())
+    }
+
+    /// The lock of a linked work tree, by git's name for it.
+    pub fn linked_lock(&self, name: &str) -> PathBuf {
+        self.path.join("worktrees").join(format!("{name}.lock"))
+    }
+
+    /// The stat cache of a linked work tree, by git's name for it.
+    pub fn linked_stat_cache(&self, name: &str) -> PathBuf {
+        self.path.join("worktrees").join(format!("{name}.stat_cache"))
+    }
+
+    /// The locks of all work trees that runs have worked in, the main one's first.
+    ///
+    /// # Errors
+    ///
+    /// When the directory cannot be read.
+    pub fn locks(&self) -> Result<Vec<PathBuf>, StoreError> {
+        let dir = self.path.join("worktrees");
+        let mut locks = vec![self.lock()];
+        let entries = match fs::read_dir(&dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(locks),
+            Err(error) => return Err(StoreError::io("list", &dir)(error)),
+        };
+        for entry in entries {
+            let path = entry.map_err(StoreError::io("list", &dir))?.path();
+            if path.extension().is_some_and(|extension| extension == "lock") {
+                locks.push(path);
+            }
+        }
+        locks[1..].sort();
+        Ok(locks)
     }
 
     /// What was pruned for an agent outside of a run.

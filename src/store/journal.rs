@@ -1,4 +1,10 @@
-//! The one writer of a run's event log.
+//! The one writer of a run's event log, and its keeper.
+//!
+//! Agents work beside the log and may truncate, rewrite or unlink it. So a live journal has every byte twice: in
+//! the file, and in a copy that no path leads to. Each append first looks whether the file is as the last one left
+//! it (one call), and puts it back from the copy if not.
+
+mod twin;
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -10,6 +16,7 @@ use chrono::{DateTime, SubsecRound as _, Utc};
 use super::{FILE_MODE, LogEnd, StoreError};
 use crate::event::{Event, FORMAT, Record};
 use crate::ids::{PhaseName, RunId, Seq};
+use twin::{Stamp, Twin};
 
 /// Appends records to `events.jsonl`. A record that [`Journal::append`] returned survives the death of
 /// fia, and one that [`Journal::sync`] followed survives that of the machine.
@@ -23,6 +30,20 @@ pub struct Journal {
     /// The line written last, its newline included; reused for the next one.
     line: Vec<u8>,
     state: State,
+    twin: Twin,
+    /// What the system said of the log after the last append.
+    stamp: Stamp,
+    /// Whether the log had to be put back since somebody asked.
+    restored: bool,
+}
+
+/// What a look at the log found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guarded {
+    /// It is as it was written.
+    Untouched,
+    /// Somebody had changed it, and it was put back.
+    PutBack,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,14 +65,18 @@ impl Journal {
     pub fn create(path: &Path, run: RunId) -> Result<Self, StoreError> {
         let mut options = OpenOptions::new();
         let file = options.append(true).create_new(true).mode(FILE_MODE).open(path);
+        let file = file.map_err(StoreError::io("create", path))?;
         Ok(Self {
-            file: file.map_err(StoreError::io("create", path))?,
+            twin: Twin::of(path, 0)?,
+            stamp: Stamp::of(&file).map_err(StoreError::io("open", path))?,
+            file,
             path: path.to_owned(),
             run,
             next: Seq(1),
             bytes: 0,
             line: Vec::new(),
             state: State::AtLineStart,
+            restored: false,
         })
     }
 
@@ -75,6 +100,8 @@ impl Journal {
             return Err(StoreError::Changed { path: path.to_owned(), read: end.bytes, now });
         }
         Ok(Self {
+            twin: Twin::of(path, now)?,
+            stamp: Stamp::of(&file).map_err(StoreError::io("open", path))?,
             file,
             path: path.to_owned(),
             run,
@@ -82,6 +109,7 @@ impl Journal {
             bytes: now,
             line: Vec::new(),
             state: if end.at_line_start { State::AtLineStart } else { State::InLine },
+            restored: false,
         })
     }
 
@@ -90,7 +118,8 @@ impl Journal {
     /// # Errors
     ///
     /// When it cannot be written whole. The journal takes nothing more then: what it was about to say
-    /// did not happen.
+    /// did not happen. When somebody changed the log meanwhile, it is put back first; an error says that this
+    /// could not be done.
     pub fn append(
         &mut self,
         now: DateTime<Utc>,
@@ -106,11 +135,16 @@ impl Journal {
         let record =
             Record { seq: self.next, ts: now.trunc_subsecs(3), run: self.run.clone(), phase: phase.cloned(), event };
         record.write_line(&mut self.line);
+        if Stamp::at(&self.path) != Some(self.stamp) {
+            self.compare()?;
+        }
         self.state = State::Broken;
         crate::fault::point("append: before");
         // One call, unless the system takes only a part: then the rest follows.
         self.file.write_all(&self.line).map_err(StoreError::io("append to", &self.path))?;
         crate::fault::point("append: after");
+        self.twin.append(&self.line).map_err(StoreError::io("keep a copy of", &self.path))?;
+        self.stamp = Stamp::of(&self.file).map_err(StoreError::io("append to", &self.path))?;
         self.state = State::AtLineStart;
         self.bytes += self.line.len() as u64;
         self.next = self.next.next();
@@ -124,6 +158,40 @@ impl Journal {
     /// When the system cannot say that it will.
     pub fn sync(&mut self) -> Result<(), StoreError> {
         self.file.sync_data().map_err(StoreError::io("sync", &self.path))
+    }
+
+    /// Looks whether the log still is what was written, and puts it back if not. Says whether it had to be put back
+    /// since this was called last, be it now or before an append.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be put back.
+    pub fn guard(&mut self) -> Result<Guarded, StoreError> {
+        if self.state != State::Broken {
+            let same = Stamp::at(&self.path) == Some(self.stamp);
+            // A write in the same tick of the file system's clock as the last append leaves the stamp as it is.
+            if !same || !twin::ends_with(&self.path, &self.line).map_err(StoreError::io("read", &self.path))? {
+                self.compare()?;
+            }
+        }
+        Ok(if std::mem::take(&mut self.restored) { Guarded::PutBack } else { Guarded::Untouched })
+    }
+
+    /// Compares the log with its twin, byte by byte, and puts it back where it differs. A backup that only made
+    /// another link changes nothing.
+    fn compare(&mut self) -> Result<(), StoreError> {
+        if Stamp::at(&self.path).is_some_and(|now| now.is_same_file(&self.stamp))
+            && self.twin.equals(&self.path).map_err(StoreError::io("read", &self.path))?
+        {
+            self.stamp = Stamp::of(&self.file).map_err(StoreError::io("read", &self.path))?;
+            return Ok(());
+        }
+        self.twin.put_back(&self.path)?;
+        let file = OpenOptions::new().append(true).open(&self.path).map_err(StoreError::io("open", &self.path))?;
+        self.stamp = Stamp::of(&file).map_err(StoreError::io("open", &self.path))?;
+        self.file = file;
+        self.restored = true;
+        Ok(())
     }
 
     /// The length of the log in bytes, as this writer knows it.

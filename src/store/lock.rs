@@ -3,10 +3,13 @@
 //! The lock is an OS lock on a file, so a dead holder frees it by dying; nobody has to judge whether a
 //! lock is stale. What the file says is for others: who holds it, so that an error can name it, a message
 //! can ring it and a reading command can tell a live run from one that was killed.
+//!
+//! An agent may remove or replace the file. So the holder can lock a second thing, its *anchor*: a folder that
+//! nobody removes while there is work to do in it, git's own. And it puts the file back when it looks again.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{self, ErrorKind, Seek as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
@@ -70,6 +73,9 @@ impl LockError {
 #[derive(Debug)]
 pub struct Lock {
     file: File,
+    path: PathBuf,
+    holder: Holder,
+    _anchor: Option<File>,
 }
 
 impl Lock {
@@ -81,44 +87,107 @@ impl Lock {
     ///
     /// When another process holds it, on whatever host, or the file cannot be used.
     pub fn take(path: &Path, holder: &Holder) -> Result<Self, LockError> {
-        Self::take_after(path, holder, |_| Ok(()))
+        Self::take_after(path, None, holder, |_| Ok(()))
     }
 
-    /// The same, with a chance to tidy up after a holder that died: `settle` is told who that was, under the
-    /// lock and before the file names another, so that it is told again should it die as well.
+    /// The same with an anchor, a folder that is locked too, so that removing the file lets nobody in; where a file
+    /// system cannot lock folders, the file alone counts. And with a chance to tidy up after a holder that died:
+    /// `settle` is told who that was, under the lock and before the file names another, so that it is told again
+    /// should it die as well.
     ///
     /// # Errors
     ///
-    /// As [`Lock::take`], and what `settle` answers.
+    /// As [`Lock::take`], when another process holds the anchor, and what `settle` answers.
     pub fn take_after(
         path: &Path,
+        anchor: Option<&Path>,
         holder: &Holder,
         settle: impl FnOnce(&Holder) -> Result<(), StoreError>,
     ) -> Result<Self, LockError> {
+        let anchor = match anchor {
+            Some(folder) => hold_anchor(path, folder)?,
+            None => None,
+        };
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
         let file = options.open(path).map_err(StoreError::io("open the lock", path))?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let holder = self::holder(path)?.map(Box::new);
-                return Err(LockError::Held { path: path.to_owned(), holder });
-            }
+            Err(TryLockError::WouldBlock) => return Err(held(path)),
             Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", path)(error).into()),
         }
-        let mut lock = Self { file };
+        let mut lock = Self { file, path: path.to_owned(), holder: holder.clone(), _anchor: anchor };
         if let Some(dead) = self::holder(path)? {
             settle(&dead)?;
         }
-        lock.write(holder).map_err(StoreError::io("write", path))?;
+        lock.write().map_err(StoreError::io("write", path))?;
         Ok(lock)
     }
 
-    fn write(&mut self, holder: &Holder) -> io::Result<()> {
-        let mut line = serde_json::to_vec(holder)?;
-        line.push(b'\n');
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn write(&mut self) -> io::Result<()> {
         self.file.set_len(0)?;
-        self.file.write_all(&line)
+        self.file.rewind()?;
+        self.file.write_all(&line(&self.holder)?)
+    }
+
+    /// Looks whether the file still is the locked one and says who holds it; puts it back if not. Returns whether
+    /// it had to be put back.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn guard(&mut self) -> Result<bool, StoreError> {
+        let own = self.file.metadata().map_err(StoreError::io("read the lock", &self.path))?;
+        let same =
+            fs::symlink_metadata(&self.path).is_ok_and(|there| (there.dev(), there.ino()) == (own.dev(), own.ino()));
+        if same && holder(&self.path)?.as_ref() == Some(&self.holder) {
+            return Ok(false);
+        }
+        let wrap = |error| StoreError::io("put back the lock", &self.path)(error);
+        if same {
+            self.write().map_err(StoreError::io("write", &self.path))?;
+            return Ok(true);
+        }
+        let dir = self.path.parent().unwrap_or(Path::new("."));
+        super::create_dir(dir)?;
+        if fs::symlink_metadata(&self.path).is_ok_and(|meta| meta.is_dir()) {
+            fs::remove_dir_all(&self.path).map_err(wrap)?;
+        }
+        // Locked before it has its name: nobody can come in between.
+        let mut new = tempfile::Builder::new().prefix(".lock").suffix(".tmp").tempfile_in(dir).map_err(wrap)?;
+        new.as_file().try_lock().map_err(|error| wrap(error.into()))?;
+        new.write_all(&line(&self.holder).map_err(wrap)?).map_err(wrap)?;
+        self.file = new.persist(&self.path).map_err(|failed| wrap(failed.error))?;
+        Ok(true)
+    }
+}
+
+fn line(holder: &Holder) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(holder)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Locks the anchor of the lock at `path`, if folders can be locked here.
+fn hold_anchor(path: &Path, folder: &Path) -> Result<Option<File>, LockError> {
+    let anchor = File::open(folder).map_err(StoreError::io("open", folder))?;
+    match anchor.try_lock() {
+        Ok(()) => Ok(Some(anchor)),
+        Err(TryLockError::WouldBlock) => Err(held(path)),
+        Err(TryLockError::Error(_)) => Ok(None),
+    }
+}
+
+/// The refusal that names who holds the lock.
+fn held(path: &Path) -> LockError {
+    match holder(path) {
+        Ok(holder) => LockError::Held { path: path.to_owned(), holder: holder.map(Box::new) },
+        Err(error) => error.into(),
     }
 }
 
@@ -203,6 +272,41 @@ mod tests {
             assert_eq!(holder(&path).unwrap(), Some(own.clone()));
             drop(lock);
         }
+    }
+
+    #[test]
+    fn r11_3_a_lock_that_was_removed_lets_nobody_in_and_comes_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, anchor) = (dir.path().join("data/lock"), dir.path().join(".git"));
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        fs::create_dir(&anchor).unwrap();
+        let own = of(Mark::own().unwrap());
+        let take = || Lock::take_after(&path, Some(&anchor), &own, |_| Ok(()));
+        let mut lock = take().unwrap();
+        assert!(!lock.guard().unwrap());
+        let harm: [fn(&Path); 4] = [
+            |path| fs::remove_dir_all(path.parent().unwrap()).unwrap(),
+            |path| fs::write(path, "").unwrap(),
+            |path| {
+                fs::write(path.with_extension("new"), "{}").unwrap();
+                fs::rename(path.with_extension("new"), path).unwrap();
+            },
+            |path| {
+                fs::remove_file(path).unwrap();
+                fs::create_dir(path).unwrap();
+            },
+        ];
+        for harm in harm {
+            harm(&path);
+            assert!(take().is_err());
+            assert!(lock.guard().unwrap());
+            assert!(!lock.guard().unwrap());
+            assert_eq!(holder(&path).unwrap(), Some(own.clone()));
+            let error = Lock::take(&path, &own).unwrap_err();
+            assert!(matches!(error, LockError::Held { holder: Some(_), .. }), "{error}");
+        }
+        drop(lock);
+        take().unwrap();
     }
 
     #[test]

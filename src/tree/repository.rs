@@ -117,6 +117,42 @@ impl Repository {
         self.git_dir != self.common_dir
     }
 
+    /// Git's name for this work tree, if it is a linked one.
+    pub fn linked_name(&self) -> Option<&str> {
+        if self.is_linked() { self.git_dir.file_name()?.to_str() } else { None }
+    }
+
+    /// The top of the main work tree; `None` when the repository is bare or its main work tree is not beside it.
+    ///
+    /// # Errors
+    ///
+    /// When git fails.
+    pub fn main_top(&self) -> Result<Option<PathBuf>, TreeError> {
+        if !self.is_linked() {
+            return Ok(Some(self.top.clone()));
+        }
+        let listed = self.git().run(&["worktree", "list", "--porcelain", "-z"])?;
+        let mut first = listed.split(|byte| *byte == 0).take_while(|record| !record.is_empty());
+        let main = first.next().and_then(|record| record.strip_prefix(b"worktree ")).map(git::path);
+        // Of a repository kept elsewhere git names that place.
+        Ok(main.filter(|top| first.all(|record| record != b"bare") && top.join(".git").exists()))
+    }
+
+    /// Another linked work tree of this repository, by git's name for it; `None` when there is none, or its folder is
+    /// gone.
+    ///
+    /// # Errors
+    ///
+    /// When git fails.
+    pub fn linked(&self, name: &str) -> Result<Option<Self>, TreeError> {
+        let place = self.common_dir.join("worktrees").join(name).join("gitdir");
+        let Ok(gitdir) = std::fs::read(place) else { return Ok(None) };
+        match git::path(&gitdir).parent().filter(|top| top.is_dir()) {
+            Some(top) => Self::discover(top).map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// What is checked out now.
     ///
     /// # Errors

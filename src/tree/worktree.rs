@@ -54,6 +54,17 @@ impl Worktree {
         repository.git().run(&["worktree".as_ref(), "remove".as_ref(), self.path.as_os_str()]).map(drop)
     }
 
+    /// Removes the folder and the branch with all that is in them: for a work tree that nothing was done in yet.
+    ///
+    /// # Errors
+    ///
+    /// When git fails.
+    pub fn discard(&self, repository: &Repository) -> Result<(), TreeError> {
+        let git = repository.git();
+        git.run(&["worktree".as_ref(), "remove".as_ref(), "--force".as_ref(), self.path.as_os_str()])?;
+        git.run(&["branch", "--quiet", "-D", &self.branch]).map(drop)
+    }
+
     /// The commands that take the work over, and those that throw it away.
     pub fn commands(&self) -> [String; 3] {
         let path = quoted(&self.path);
@@ -62,6 +73,14 @@ impl Worktree {
             format!("git worktree remove {path}"),
             format!("git worktree remove --force {path} && git branch -D {}", self.branch),
         ]
+    }
+}
+
+impl Worktree {
+    /// The command that commits what is not committed there.
+    pub fn commit_command(&self) -> String {
+        let path = quoted(&self.path);
+        format!("git -C {path} add --all && git -C {path} commit")
     }
 }
 

@@ -15,7 +15,7 @@ use super::projection::Projection;
 use super::rows::{PhaseRow, PhaseState, RunSummary};
 use super::savings::Savings;
 use super::{text, words};
-use crate::event::{Outcome, Usage};
+use crate::event::{Outcome, RepoPath, Usage};
 
 /// Resumes and verdicts that a run may have after outcomes that judge (SPEC 10.6).
 const RECOVERIES: u32 = 8;
@@ -23,6 +23,8 @@ const RECOVERIES: u32 = 8;
 const VERDICTS: u32 = 4;
 /// Token budgets are proposed in whole millions.
 const MILLION: u64 = 1_000_000;
+/// Paths that are listed of those that a commit left out.
+const LISTED: usize = 10;
 /// Columns of the first line before the run's id or the commit.
 const FIRST_COLUMNS: usize = 60;
 
@@ -66,6 +68,9 @@ impl Ending<'_> {
         let kept = text::line(&kept(run)).into_owned();
         writeln!(out, "{} {}{kept}", paint.ink(Ink::Good, "✓"), text::left(&first, 28))?;
         writeln!(out, "  {}", self.spent())?;
+        for line in left_out(run) {
+            writeln!(out, "  {}", text::line(&line))?;
+        }
         writeln!(out, "  fia report     fia report --svg context.svg")
     }
 
@@ -84,6 +89,7 @@ impl Ending<'_> {
             (0, true) => format!("Work is kept in the work tree on branch fia/{}, nothing was committed.", run.run),
             (_, _) => format!("{}; work after that is kept in the tree.", kept(run)),
         });
+        lines.extend(left_out(run));
         lines.push(self.spent());
         lines
     }
@@ -200,6 +206,21 @@ fn kept(run: &RunSummary) -> String {
             format!("{files} in {commits} commits, the last {}{branch}", words::short_commit(commit))
         }
     }
+}
+
+/// What the last commit left out, and why.
+fn left_out(run: &RunSummary) -> Vec<String> {
+    let line = |what: &str, paths: &[RepoPath]| {
+        let shown: Vec<String> = paths.iter().take(LISTED).map(ToString::to_string).collect();
+        let more = match paths.len().saturating_sub(LISTED) {
+            0 => String::new(),
+            more => format!(" (+{more} more)"),
+        };
+        (!paths.is_empty()).then(|| format!("{what}: {}{more}", shown.join(" ")))
+    };
+    let mixed = line("not committed, as you had changed them too", &run.mixed);
+    let others = line("named in a report and not committed, or not fit for a commit", &run.left_out);
+    mixed.into_iter().chain(others).collect()
 }
 
 /// Fills a first line up, or sets it apart by two blanks.

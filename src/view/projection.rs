@@ -327,6 +327,8 @@ impl Projection {
     }
 
     fn committed(&mut self, committed: &Committed) {
+        self.run.mixed.clone_from(&committed.mixed);
+        self.run.left_out = committed.declared_only.iter().chain(&committed.unfit).cloned().collect();
         if committed.commit.is_some() {
             self.run.commits += 1;
             self.run.commit.clone_from(&committed.commit);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::numbers;
 use super::spend::Spend;
 use super::trace::Trace;
-use crate::event::{LeaseKind, Outcome, PhaseStatus, RotationReason, Usage};
+use crate::event::{LeaseKind, Outcome, PhaseStatus, RepoPath, RotationReason, Usage};
 use crate::ids::{AgentName, EngineName, PhaseName, RunId, Seq, SessionId, StepName};
 
 /// A run in one row.
@@ -57,6 +57,12 @@ pub struct RunSummary {
     pub commit_branch: Option<String>,
     /// Paths in all of them.
     pub committed_paths: u64,
+    /// Paths that the last commit left out, since they hold changes of the user's too.
+    #[serde(default)]
+    pub mixed: Vec<RepoPath>,
+    /// Paths that it left out since the run did not change them, or they cannot be committed.
+    #[serde(default)]
+    pub left_out: Vec<RepoPath>,
     /// What the run waits for.
     pub waiting: Option<Wait>,
     /// Whether an approval was asked for and not answered.

@@ -107,6 +107,7 @@ impl Story {
             base: None,
             branch: Some("main".to_owned()),
             worktree: false,
+            linked: None,
             host: "desk".to_owned(),
         }));
     }
@@ -337,6 +338,7 @@ impl Story {
             paths: paths.iter().map(|path| RepoPath::from(*path)).collect(),
             declared_only: Vec::new(),
             mixed: Vec::new(),
+            unfit: Vec::new(),
         }));
         self.ends(PhaseStatus::Success)
     }

@@ -144,9 +144,8 @@ fn a_run_id_that_is_taken_or_names_no_file_is_refused() {
 
 #[test]
 fn a_data_directory_below_a_plain_file_is_refused() {
-    let project = Project::new().file("plain", "a file\n").config(
-        "defaults: { coding_agent: scripted, data_dir: plain/data }\n",
-    );
+    let project =
+        Project::new().file("plain", "a file\n").config("defaults: { coding_agent: scripted, data_dir: plain/data }\n");
     let finished = project.fia(&["run", "build", "do", "it"]);
     assert!(["exit 2", "exit 3"].contains(&finished.end().as_str()), "{finished}");
     assert!(finished.stderr.starts_with("error: ") && finished.stderr.contains("\nhint: "), "{finished}");

@@ -83,8 +83,7 @@ fn r2_3_a_reader_that_went_away_is_a_quiet_end() {
     let project = ran();
     for args in [&["events", "--json"][..], &["events"], &["show"], &["runs", "--json"], &["workflows"]] {
         let mut child = project.command(args);
-        let mut child =
-            child.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = child.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "{args:?}");

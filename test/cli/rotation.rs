@@ -22,9 +22,9 @@ fn turn(context: u64) -> String {
 /// Three phases with these readings, under this `defaults:` or `agents:` of the configuration.
 fn three(config: &str, readings: [u64; 3]) -> Project {
     let [first, second, third] = readings.map(turn);
-    Project::new().with(&format!("{THREE}{config}")).script(&format!(
-        "phases:\n  first: [{first}]\n  second: [{second}]\n  third: [{third}]\n"
-    ))
+    Project::new()
+        .with(&format!("{THREE}{config}"))
+        .script(&format!("phases:\n  first: [{first}]\n  second: [{second}]\n  third: [{third}]\n"))
 }
 
 /// `agents:` with a builder of this ceiling.
@@ -121,9 +121,8 @@ fn r6_3_the_default_ceiling_rotates_at_180000() {
 #[test]
 fn r6_3_an_engine_that_reports_no_usage_never_rotates_and_says_so() {
     let silent = "{ usage: { input: 0, output: 0, cache_read: 0, cache_write: 0 } }";
-    let project = Project::new()
-        .with(&format!("{THREE}{}", ceiling("1")))
-        .script(&format!("phases: {{ '*': [{silent}] }}\n"));
+    let project =
+        Project::new().with(&format!("{THREE}{}", ceiling("1"))).script(&format!("phases: {{ '*': [{silent}] }}\n"));
     let finished = project.fia(&["run", "three", "do", "it"]);
     let log = project.log();
     assert_eq!(log.story(&["session_rotation", "usage_unknown", "context"]), ["01_first usage_unknown"]);
@@ -164,12 +163,10 @@ agents:
             "03_third agent_start"
         ]
     );
-    let models: Vec<_> = log.starts().iter().map(|(_, start)| (start.model.clone(), start.session_id.is_some())).collect();
+    let models: Vec<_> =
+        log.starts().iter().map(|(_, start)| (start.model.clone(), start.session_id.is_some())).collect();
     let told = |model: &str, resumed| (model.to_owned(), resumed);
-    assert_eq!(
-        models,
-        [told("rehearsal", false), told("rehearsal", true), told("other", false), told("other", true)]
-    );
+    assert_eq!(models, [told("rehearsal", false), told("rehearsal", true), told("other", false), told("other", true)]);
     assert!(log.prompt("builder", "02_second", 2, 1).starts_with("# Continuation: "));
 }
 

@@ -157,9 +157,8 @@ fn r2_4_quiet_shows_the_end_alone() {
 
 #[test]
 fn r2_4_a_run_that_did_not_meet_its_goal_says_why_and_how_to_go_on() {
-    let project = Project::new().script(
-        "phases: { build: [{ answer: { status: fail, summary: the disk is made of cheese } }] }\n",
-    );
+    let project = Project::new()
+        .script("phases: { build: [{ answer: { status: fail, summary: the disk is made of cheese } }] }\n");
     let finished = project.fia(&["run", "build", "-q", "do", "it"]);
     assert_eq!(finished.end(), "exit 1");
     let id = project.runs().pop().unwrap();
@@ -188,7 +187,10 @@ fn another_engine_is_chosen_by_a_flag() {
     assert_eq!(finished.end(), "exit 0", "{finished}");
     let log = project.log();
     let start = log.start("01_build");
-    assert_eq!((start.engine.as_str(), start.model.as_str(), start.level.as_deref()), ("scripted", "toy", Some("high")));
+    assert_eq!(
+        (start.engine.as_str(), start.model.as_str(), start.level.as_deref()),
+        ("scripted", "toy", Some("high"))
+    );
 }
 
 #[test]
@@ -196,8 +198,7 @@ fn a_run_does_not_notice_that_nobody_reads_what_it_prints() {
     let project = Project::new();
     for args in [&["run", "build", "do", "it"][..], &["run", "build", "--json", "do", "it"]] {
         let mut command = project.command(args);
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         drop(child.stderr.take());
         assert!(child.wait().unwrap().success(), "{args:?}");

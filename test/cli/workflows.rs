@@ -25,9 +25,7 @@ const CHECKS: &str = "checks: { test: { run: 'true' }, lint: { run: 'true' } }\n
 
 #[test]
 fn r4_2_the_built_in_workflows_are_listed_and_own_ones_beside_them() {
-    let project = Project::new().with(
-        "workflows: { mine: { description: only a look, steps: [{ agent: scout }] } }\n",
-    );
+    let project = Project::new().with("workflows: { mine: { description: only a look, steps: [{ agent: scout }] } }\n");
     let listed = project.json(&["workflows", "--json"]);
     let named = |origin: &str| {
         let rows = listed["workflows"].as_array().unwrap().iter().filter(|row| row["origin"] == origin);

@@ -26,7 +26,7 @@ proptest! {
             };
             let mut line = Vec::new();
             record.write_line(&mut line);
-            prop_assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
+            prop_assert_eq!(line.split(|byte| *byte == b'\n').count(), 2);
             prop_assert_eq!(&read(&line), &record);
             // Nothing that stood in the payload was dropped or changed.
             let written: Value = serde_json::from_slice(&line).unwrap();
@@ -56,5 +56,20 @@ fn unknown_kinds_bad_payloads_and_bad_times_are_told_apart() {
         (r#"{"seq":7,"ts":"noon","type":"waiting","payload":{}}"#.to_owned(), "record 7: `noon` is no time"),
     ] {
         assert_eq!(told(&line), said);
+    }
+}
+
+#[test]
+fn the_documents_name_the_fields_of_every_payload() {
+    let docs = include_str!("../../../DOCS.md");
+    for (kind, name, payload) in Draw::new(3).every_kind() {
+        let shown = if kind == "log" { &name } else { kind };
+        let row =
+            docs.lines().find(|line| line.starts_with(&format!("| `{shown}` | ")) && line.matches(" | ").count() > 1);
+        let fields = row.and_then(|row| row.trim_end_matches(" |").rsplit(" | ").next()).unwrap_or_default();
+        let named: BTreeSet<_> = fields.split(", ").collect();
+        for field in said(&payload).keys().filter(|_| kind != "envelope") {
+            assert!(named.contains(field.as_str()), "{shown}: `{field}` is not in DOCS.md: {row:?}");
+        }
     }
 }

@@ -28,6 +28,7 @@ fn stuck(kind: FailureKind) -> Stuck {
         waits: 0,
         waits_since: None,
         limit_wait_minutes: 360.0,
+        run_ends: None,
     }
 }
 
@@ -79,6 +80,9 @@ fn r10_a_limit_waits_for_its_reset_within_the_bound_and_not_beyond() {
     assert_eq!(elsewhere(&Stuck { reset: Some(at(360)), ..limit }), wait(360, 1));
     assert_eq!(elsewhere(&Stuck { reset: Some(at(361)), ..limit }), Elsewhere::Exhausted);
     assert_eq!(elsewhere(&Stuck { reset: Some(at(1)), limit_wait_minutes: 0.0, ..limit }), Elsewhere::Exhausted);
+    let short = Stuck { run_ends: Some(at(30)), ..limit };
+    assert_eq!(elsewhere(&Stuck { reset: Some(at(29)), ..short }), wait(29, 1));
+    assert_eq!(elsewhere(&Stuck { reset: Some(at(30)), ..short }), Elsewhere::Exhausted, "nothing could follow");
 }
 
 #[test]

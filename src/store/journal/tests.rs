@@ -93,14 +93,14 @@ fn a_journal_that_failed_takes_nothing_more() {
     if !Path::new("/dev/full").exists() {
         return;
     }
-    let file = OpenOptions::new().append(true).open("/dev/full").unwrap();
-    let path = PathBuf::from("/dev/full");
-    let (line, state) = (Vec::new(), State::AtLineStart);
-    let mut journal = Journal { file, path, run: run(), next: Seq(1), bytes: 0, line, state };
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.jsonl");
+    let mut journal = Journal::create(&path, run()).unwrap();
+    journal.file = OpenOptions::new().append(true).open("/dev/full").unwrap();
     let error = journal.append(noon(), None, waiting("one")).unwrap_err();
     assert_eq!(
         (error.to_string(), error.hint()),
-        ("cannot append to `/dev/full`".to_owned(), "free some space, then `fia resume`".to_owned())
+        (format!("cannot append to `{}`", path.display()), "free some space, then `fia resume`".to_owned())
     );
     assert!(matches!(journal.append(noon(), None, waiting("two")), Err(StoreError::Broken { .. })));
     assert_eq!(journal.next_seq(), Seq(1));
@@ -127,4 +127,61 @@ proptest! {
         expected.push(added);
         prop_assert_eq!(read(&path).0, expected);
     }
+}
+
+#[test]
+fn r11_3_a_log_that_somebody_truncated_rewrote_or_removed_is_put_back_before_the_next_record() {
+    let harm: [(&str, fn(&Path)); 6] = [
+        ("truncated", |path| fs::write(path, "").unwrap()),
+        ("one byte of the first line", |path| {
+            let mut bytes = fs::read(path).unwrap();
+            bytes[10] ^= 1;
+            fs::write(path, bytes).unwrap();
+        }),
+        ("a record more", |path| {
+            let mut bytes = fs::read(path).unwrap();
+            bytes.extend_from_within(..);
+            fs::write(path, bytes).unwrap();
+        }),
+        ("removed with its folder", |path| fs::remove_dir_all(path.parent().unwrap()).unwrap()),
+        ("replaced by a copy", |path| {
+            fs::copy(path, path.with_extension("copy")).unwrap();
+            fs::rename(path.with_extension("copy"), path).unwrap();
+        }),
+        ("replaced by a folder", |path| {
+            fs::remove_file(path).unwrap();
+            fs::create_dir_all(path.join("in/it")).unwrap();
+        }),
+    ];
+    for (name, harm) in harm {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run/events.jsonl");
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        let mut journal = Journal::create(&path, run()).unwrap();
+        let mut written = vec![journal.append(noon(), None, waiting("one")).unwrap()];
+        written.push(journal.append(noon(), None, waiting("two")).unwrap());
+        assert_eq!(journal.guard().unwrap(), Guarded::Untouched, "{name}");
+        harm(&path);
+        written.push(journal.append(noon(), None, waiting("three")).unwrap());
+        assert_eq!(journal.guard().unwrap(), Guarded::PutBack, "{name}");
+        assert_eq!(read(&path).0, written, "{name}");
+        harm(&path);
+        assert_eq!(journal.guard().unwrap(), Guarded::PutBack, "{name}");
+        assert_eq!(journal.guard().unwrap(), Guarded::Untouched, "{name}");
+        assert_eq!(read(&path).0, written, "{name}");
+    }
+}
+
+#[test]
+fn another_link_to_the_log_is_no_change_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.jsonl");
+    let mut journal = Journal::create(&path, run()).unwrap();
+    journal.append(noon(), None, waiting("one")).unwrap();
+    fs::hard_link(&path, dir.path().join("backup")).unwrap();
+    assert_eq!(journal.guard().unwrap(), Guarded::Untouched);
+    let mut resumed = Journal::resume(&path, run(), &read(&path).1).unwrap();
+    fs::write(&path, "").unwrap();
+    resumed.append(noon(), None, waiting("two")).unwrap();
+    assert_eq!(read(&path).0.len(), 2);
 }

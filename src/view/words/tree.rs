@@ -29,18 +29,19 @@ fn paths(changes: &[PathChange]) -> String {
 }
 
 pub(super) fn permission_retry(retry: &PermissionRetry) -> String {
-    let then = if retry.again { "the phase is tried again" } else { "the phase is blocked" };
-    format!(
-        "{} wrote where it may not{}; undone, {then}; fia undo --rescue {} brings it back",
-        join(&retry.agents),
-        paths(&retry.undone),
-        retry.rescue
-    )
+    let then = if retry.again { "the phase is tried again" } else { "the phase is not tried again" };
+    let rescue = rescue(Some(retry.rescue).filter(|&number| number > 0));
+    format!("{} wrote where it may not{}; undone, {then}{rescue}", join(&retry.agents), paths(&retry.undone))
 }
 
 pub(super) fn external_change(change: &ExternalChange) -> String {
-    let rescue = change.rescue.map(|rescue| format!("; fia undo --rescue {rescue} brings it back")).unwrap_or_default();
+    let rescue = rescue(change.rescue);
     format!("put back: {}{}{rescue}", change.what.join(", "), paths(&change.undone))
+}
+
+/// The command that brings a rollback back.
+fn rescue(number: Option<u32>) -> String {
+    number.map(|number| format!("; fia undo --rescue {number} brings it back")).unwrap_or_default()
 }
 
 pub(super) fn committed_text(committed: &Committed) -> String {

@@ -1,0 +1,25 @@
+//! What a run in a work tree of its own ends with: how to take its work over, and how to throw it away.
+
+use std::io::Write;
+
+use super::project::Project;
+use crate::tree::Worktree;
+use crate::view::projection::Projection;
+
+/// Says it for a run that is over and whose work tree is still there; nothing for other runs.
+pub(super) fn say(project: &Project, state: &Projection, out: &mut dyn Write) {
+    let run = &state.run;
+    let path = project.data.worktree(&run.run);
+    if !run.worktree || run.outcome.is_none() || !path.exists() {
+        return;
+    }
+    let Ok(worktree) = Worktree::of(&project.repository, project.data.path(), &run.run) else { return };
+    let [merge, remove, discard] = worktree.commands();
+    let keep = if run.commits == 0 { format!("{} && {merge}", worktree.commit_command()) } else { merge };
+    // Whoever reads may be gone.
+    let _gone = writeln!(
+        out,
+        "  work tree  {}\n  take over  {keep}\n  then       {remove}\n  throw away {discard}",
+        path.display()
+    );
+}

@@ -1,0 +1,129 @@
+//! What a leg had changed when fia was killed in it.
+//!
+//! Before each leg and check the files of the tree are written down beside the log. A resume holds them against the
+//! tree as it finds it: without that, what a killed leg had written would count as nobody's, would not be committed,
+//! and its second try would seem to change nothing. What the phase may not write is left alone and named: nobody
+//! knows whether the agent wrote it or a person, meanwhile.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::guard::rules;
+use super::{Run, RunError};
+use crate::event::{Content, Event, ExternalChange, Order, PathChange, RepoPath, TreeChanged, Work};
+use crate::ids::PhaseName;
+use crate::plan::Plan;
+use crate::state::{PhaseState, Progress, RunState};
+use crate::store::RunDir;
+use crate::tree::{self, LegStart, Snapshot, Tree, TreeError};
+
+/// Where the files before the last leg stand.
+const FILE: &str = "before_leg.json";
+
+/// Paths that are named at most.
+const NAMED: usize = 20;
+
+/// The tree before a leg.
+#[derive(Debug, Serialize, Deserialize)]
+struct Before {
+    /// The phases that it was taken for.
+    phases: Vec<PhaseName>,
+    /// Changes that the log had by then.
+    made: usize,
+    files: Vec<(RepoPath, Content)>,
+}
+
+/// What happened between a snapshot and the death of fia, or since.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Unrecorded {
+    /// The phase that may have done it, and its last leg.
+    phase: Option<(PhaseName, u32)>,
+    kept: Vec<PathChange>,
+    foreign: Vec<RepoPath>,
+}
+
+impl Run {
+    /// Looks at everything before a leg of these phases, and writes the files down.
+    pub(super) async fn before(&self, orders: &[&Order]) -> Result<LegStart, RunError> {
+        self.look_at_own_files();
+        let start = self.guard.before().await?;
+        let before = Before {
+            phases: orders.iter().map(|order| order.phase.clone()).collect(),
+            made: self.with_state(|state| state.made.len()),
+            files: start.snapshot.files().iter().map(|(path, content)| (path.clone(), content.clone())).collect(),
+        };
+        let json = serde_json::to_vec(&before).expect("paths and contents are plain data");
+        self.place.dir.save(Path::new(FILE), &json)?;
+        Ok(start)
+    }
+
+    /// Writes down what was found.
+    pub(super) fn record_unrecorded(&self, found: Unrecorded) -> Result<(), RunError> {
+        let Some((phase, leg)) = found.phase else { return Ok(()) };
+        if !found.kept.is_empty() {
+            self.record(Some(&phase), Event::TreeChanged(TreeChanged { leg, changes: found.kept }))?;
+        }
+        if !found.foreign.is_empty() {
+            let mut what: Vec<String> = found.foreign.iter().take(NAMED).map(left_alone).collect();
+            if found.foreign.len() > NAMED {
+                what.push(format!("(+{} more)", found.foreign.len() - NAMED));
+            }
+            let change = ExternalChange { what, undone: Vec::new(), rescue: None };
+            self.record(Some(&phase), Event::ExternalChange(change))?;
+        }
+        Ok(())
+    }
+}
+
+fn left_alone(path: &RepoPath) -> String {
+    format!("`{path}` changed in a leg that was killed or since, and was left as it is")
+}
+
+/// Finds what the log does not have of a phase that was cut off.
+pub(super) fn find(dir: &RunDir, plan: &Plan, state: &RunState, tree: &mut Tree) -> Result<Unrecorded, RunError> {
+    // A file that cannot be read was being replaced by nobody: renames are whole. Without it nothing is known.
+    let before = dir.read(Path::new(FILE))?.and_then(|bytes| serde_json::from_slice::<Before>(&bytes).ok());
+    let Some(before) = before else { return Ok(Unrecorded::default()) };
+    let cut_off: Vec<&PhaseState> = before.phases.iter().filter_map(|name| cut_off(state, name)).collect();
+    let (Some(first), Some(recorded)) = (cut_off.first(), state.made.get(before.made..)) else {
+        return Ok(Unrecorded::default());
+    };
+    let mut files: std::collections::BTreeMap<_, _> = before.files.into_iter().collect();
+    for change in recorded {
+        match &change.after {
+            Some(content) => files.insert(change.path.clone(), content.clone()),
+            None => files.remove(&change.path),
+        };
+    }
+    let changes = tree::compare(&files.into_iter().collect::<Snapshot>(), &tree.snapshot()?);
+    let phase = Some((first.order.phase.clone(), first.legs));
+    let mut found = Unrecorded { phase, ..Unrecorded::default() };
+    for change in changes {
+        if may_write(plan, &cut_off, &change)? {
+            found.kept.push(change);
+        } else {
+            found.foreign.push(change.path);
+        }
+    }
+    Ok(found)
+}
+
+fn cut_off<'a>(state: &'a RunState, name: &PhaseName) -> Option<&'a PhaseState> {
+    state.phases.get(name).filter(|phase| matches!(phase.progress, Progress::Open | Progress::Interrupted))
+}
+
+/// Whether any of the phases may have made a change; a check may make any.
+fn may_write(plan: &Plan, phases: &[&PhaseState], change: &PathChange) -> Result<bool, TreeError> {
+    for phase in phases {
+        let allowed = match &phase.order.work {
+            Work::Agent { agent, .. } => !rules(plan, agent)?.judge(std::slice::from_ref(change)).allowed.is_empty(),
+            Work::Check { .. } => true,
+            Work::Commit | Work::Approve { .. } => false,
+        };
+        if allowed {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

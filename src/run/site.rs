@@ -1,0 +1,88 @@
+//! Which work tree a run works in, and the files of the data directory that go with it (SPEC 5.5, 11.7).
+//!
+//! The data directory is that of the main work tree, whichever of its work trees fia is started in. Each work tree
+//! has its own lock and stat cache there, so that runs in different ones do not meet.
+
+use std::path::PathBuf;
+
+use super::start::{Beginning, Begun, StartError, new_id, start};
+use crate::event::Event;
+use crate::ids::RunId;
+use crate::plan::{Plan, Stop};
+use crate::store::{DataDir, Entry, LogReader, Tail, create_dir};
+use crate::tree::{Repository, Worktree};
+
+/// The files of one work tree.
+#[derive(Debug)]
+pub(super) struct Site {
+    pub(super) lock: PathBuf,
+    pub(super) stat_cache: PathBuf,
+    /// Whether the work tree is the run's own.
+    pub(super) own: bool,
+}
+
+impl Site {
+    /// Those of the work tree that `run` works in.
+    pub(super) fn of(repository: &Repository, data: &DataDir, run: &RunId) -> Self {
+        let own = repository.top == data.worktree(run);
+        let (lock, stat_cache) = match repository.linked_name() {
+            _ if own => (data.worktree_lock(run), data.worktree_stat_cache(run)),
+            Some(name) => (data.linked_lock(name), data.linked_stat_cache(name)),
+            None => (data.lock(), data.stat_cache()),
+        };
+        Self { lock, stat_cache, own }
+    }
+}
+
+/// Begins a new run in a work tree of its own, made from the commit that is checked out.
+///
+/// # Errors
+///
+/// When git refuses, and as [`start`]; what was made is removed then.
+pub fn start_apart(
+    mut beginning: Beginning,
+    plan: Plan,
+    stop: Stop,
+    wanted: Option<RunId>,
+) -> Result<Begun, StartError> {
+    let run = match wanted {
+        Some(run) => run,
+        None => new_id((beginning.now)())?,
+    };
+    beginning.data.create()?;
+    create_dir(&beginning.data.path().join("worktrees"))?;
+    let from = beginning.repository.clone();
+    let worktree = Worktree::of(&from, beginning.data.path(), &run)?;
+    beginning.repository = worktree.create(&from)?;
+    start(beginning, plan, stop, Some(run)).inspect_err(|_| {
+        // The first error is the one to tell.
+        let _stays = worktree.discard(&from);
+    })
+}
+
+/// The work tree of a run that was begun before, whichever work tree `repository` is.
+///
+/// # Errors
+///
+/// When its log cannot be read, or the work tree is gone.
+pub fn home(repository: &Repository, data: &DataDir, run: &RunId) -> Result<Repository, StartError> {
+    let mut reader = LogReader::open(&data.run(run).events(), Tail::Final)?;
+    let Some(Entry::Record { line, .. }) = reader.next()? else { return Ok(repository.clone()) };
+    let Ok(Event::RunStart(begun)) = line.decode().map(|record| record.event) else { return Ok(repository.clone()) };
+    if begun.worktree {
+        let path = data.worktree(run);
+        let gone = || StartError::WorktreeGone { run: run.clone(), path: path.clone() };
+        return if path.join(".git").exists() { Ok(Repository::discover(&path)?) } else { Err(gone()) };
+    }
+    match &begun.linked {
+        None if repository.is_linked() => match repository.main_top()? {
+            Some(top) => Ok(Repository::discover(&top)?),
+            None => Ok(repository.clone()),
+        },
+        None => Ok(repository.clone()),
+        Some(name) if repository.linked_name() == Some(name) => Ok(repository.clone()),
+        Some(name) => repository
+            .linked(name)?
+            .ok_or_else(|| StartError::WorktreeGone { run: run.clone(), path: PathBuf::from(name) }),
+    }
+}

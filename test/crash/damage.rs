@@ -1,0 +1,1 @@
+//! No room, no place, and files cut short.
