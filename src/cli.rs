@@ -12,18 +12,23 @@ mod config;
 mod demo;
 mod doctor;
 mod events;
+mod figures;
 mod held;
 mod message;
 mod project;
 mod query;
+mod reading;
 mod report;
 mod resume;
 mod run;
 mod screen;
 mod signals;
+mod spans;
 mod stop;
 mod undo;
 mod verdict;
+mod view;
+mod watch;
 mod workflows;
 mod worktree;
 
@@ -60,6 +65,8 @@ enum Command {
     Phases(query::RunArg),
     /// List the agents of a run with their sessions
     Agents(query::RunArg),
+    /// List engines and models over all runs
+    Models(figures::ModelsArgs),
     /// Print the event log of a run
     Events(events::EventsArgs),
     /// Say something to the agents of a run
@@ -68,6 +75,12 @@ enum Command {
     Ask(ask::AskArgs),
     /// Print the messages of a run
     Channel(channel::ChannelArgs),
+    /// Report what a run cost, phase by phase, and what rotation and pruning saved
+    Report(figures::ReportArgs),
+    /// Watch a run on a screen of its own
+    Watch(watch::WatchArgs),
+    /// Serve pages about the runs of this repository to a browser on this machine
+    View(view::ViewArgs),
     /// Stop a run, or all runs of this repository
     Stop(stop::StopArgs),
     /// Say yes to the approval that a run asks for
@@ -111,10 +124,14 @@ pub fn main() -> ExitCode {
         Command::Show(args) => query::show(&args),
         Command::Phases(args) => query::phases(&args),
         Command::Agents(args) => query::agents(&args),
+        Command::Models(args) => figures::models(&args),
         Command::Events(args) => events::events(&args),
         Command::Message(args) => message::message(&args),
         Command::Ask(args) => ask::ask(&args),
         Command::Channel(args) => channel::channel(&args),
+        Command::Report(args) => figures::report(&args),
+        Command::Watch(args) => watch::watch(&args),
+        Command::View(args) => view::view(&args),
         Command::Stop(args) => stop::stop(&args),
         Command::Approve(args) => approve::answer(&args, approve::Decision::Approve),
         Command::Reject(args) => approve::answer(&args, approve::Decision::Reject),

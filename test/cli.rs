@@ -19,11 +19,19 @@ mod events;
 mod queries;
 #[path = "cli/replay.rs"]
 mod replay;
+#[path = "cli/resume.rs"]
+mod resume;
 #[path = "cli/rotation.rs"]
 mod rotation;
 #[path = "cli/run.rs"]
 mod run;
+#[path = "cli/stop.rs"]
+mod stop;
 #[path = "support/scripted.rs"]
 mod support;
+#[path = "cli/undo.rs"]
+mod undo;
+#[path = "cli/verdict.rs"]
+mod verdict;
 #[path = "cli/workflows.rs"]
 mod workflows;

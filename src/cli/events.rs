@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use chrono::Utc;
 use clap::Args;
+use memchr::memmem::Finder;
 
-use super::paint_stdout;
-use super::project::Project;
 use super::query::life;
 use super::report::CliError;
+use super::{paint_stdout, reading};
 use crate::event::wire::Line;
-use crate::event::{Event, Record};
-use crate::store::{Entry, LogReader, RunDir, StoreError, Tail, offset_of_last};
-use crate::view::events::{Filter, Since, write_json, write_text};
+use crate::store::{DataDir, Entry, LogReader, RunDir, StoreError, Tail, offset_of_last};
+use crate::view::events::{Filter, Since, write_text};
+use crate::view::paint::Paint;
 use crate::view::tables::Life;
 
 /// How often a follower looks at the size of the log (SPEC 2.5).
@@ -57,35 +57,57 @@ pub(super) struct EventsArgs {
 
 /// Prints the events of a run.
 pub(super) fn events(args: &EventsArgs) -> Result<ExitCode, CliError> {
-    let project = Project::open(None)?;
-    let dir = project.data.find(args.run.as_deref())?;
+    let data = reading::data()?;
+    let dir = data.find(args.run.as_deref())?;
+    let filter = filter(args)?;
+    let offset = match args.last {
+        Some(last) => offset_of_matching(&dir, &filter, last)?,
+        None => 0,
+    };
+    let needle = filter.needle();
+    let out = io::BufWriter::new(io::stdout().lock());
+    let mut printer = Printer { filter, json: args.json, paint: paint_stdout(), out, ended: false };
+    if args.follow {
+        // The end of the run must be seen, whatever is asked for: nothing is sifted.
+        follow(&data, &dir, &mut printer, offset)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // No needle is found on every line.
+    let mut sift = LogReader::open_at(&dir.events(), Tail::Final, offset)?.sift(&needle.unwrap_or_default());
+    while let Some(entry) = sift.next()? {
+        printer.print(entry)?;
+    }
+    printer.out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn filter(args: &EventsArgs) -> Result<Filter, CliError> {
     let since = args.since.as_deref().map(|text| Since::parse(text, Utc::now())).transpose();
-    let filter = Filter {
+    Ok(Filter {
         types: args.types.clone(),
         names: args.names.clone(),
         phases: args.phases.clone(),
         agents: args.agents.clone(),
         since: since.map_err(|error| CliError::usage(error.to_string(), "try `--since 10m` or `--since 120`"))?,
-    };
-    let tail = if args.follow { Tail::Growing } else { Tail::Final };
-    let offset = match args.last {
-        Some(last) => offset_of_matching(&dir, &filter, last)?,
-        None => 0,
-    };
-    let mut printer = Printer { filter, json: args.json, out: io::BufWriter::new(io::stdout().lock()), ended: false };
-    let mut reader = LogReader::open_at(&dir.events(), tail, offset)?;
+    })
+}
+
+/// Prints what is there and what comes, until the run ends or its process is gone.
+fn follow<W: io::Write>(data: &DataDir, dir: &RunDir, printer: &mut Printer<W>, offset: u64) -> Result<(), CliError> {
+    let mut reader = LogReader::open_at(&dir.events(), Tail::Growing, offset)?;
     printer.drain(&mut reader)?;
     let mut looks = 0;
-    while args.follow && !printer.ended {
+    while !printer.ended {
         std::thread::sleep(LOOK);
         looks += 1;
-        let dead = looks % LOOKS_A_PULSE == 0 && life(&project.data, &dir)? == Life::Gone;
+        // Asked before the last look, so that nothing is missed that was written between the two.
+        let dead = looks % LOOKS_A_PULSE == 0 && life(data, dir)? == Life::Gone;
         printer.drain(&mut reader)?;
         if dead {
             break;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Where the last `count` records begin that the filter admits, found from the end of the log.
@@ -93,9 +115,15 @@ fn offset_of_matching(dir: &RunDir, filter: &Filter, count: usize) -> Result<u64
     let path = dir.events();
     let failed = |source| StoreError::Io { action: "read", path: path.clone(), source };
     let mut file = File::open(&path).map_err(failed)?;
+    let needle = filter.needle().unwrap_or_default();
+    let needle = Finder::new(&needle);
     let admits = |line: &[u8]| {
-        let line: Result<Line<'_>, _> = serde_json::from_slice(line);
-        line.ok().and_then(|line| line.decode().ok()).is_some_and(|record| filter.admits(&record))
+        if needle.find(line).is_none() {
+            return false;
+        }
+        let Ok(line) = serde_json::from_slice::<Line<'_>>(line) else { return false };
+        filter.admits_line(&line)
+            && (filter.is_told_by_line() || line.decode().is_ok_and(|record| filter.admits(&record)))
     };
     Ok(offset_of_last(&mut file, count, admits).map_err(failed)?)
 }
@@ -103,6 +131,7 @@ fn offset_of_matching(dir: &RunDir, filter: &Filter, count: usize) -> Result<u64
 struct Printer<W: io::Write> {
     filter: Filter,
     json: bool,
+    paint: Paint,
     out: W,
     /// Whether the last record seen ends a stretch.
     ended: bool,
@@ -112,27 +141,35 @@ impl<W: io::Write> Printer<W> {
     /// Prints what the log has now.
     fn drain(&mut self, reader: &mut LogReader) -> Result<(), CliError> {
         while let Some(entry) = reader.next()? {
-            match entry {
-                Entry::Record { line, raw } => match line.decode() {
-                    Ok(record) => self.print(&record)?,
-                    // A record of a newer fia is still a record: it is shown as it stands.
-                    Err(_) if self.json => {
-                        self.out.write_all(raw)?;
-                        self.out.write_all(b"\n")?;
-                    }
-                    Err(error) => writeln!(io::stderr().lock(), "{error}")?,
-                },
-                Entry::Damaged(damage) => writeln!(io::stderr().lock(), "warning: {damage}")?,
-            }
+            self.print(entry)?;
         }
         Ok(self.out.flush()?)
     }
 
-    fn print(&mut self, record: &Record) -> io::Result<()> {
-        self.ended = matches!(record.event, Event::RunEnd(_));
-        if !self.filter.admits(record) {
+    fn print(&mut self, entry: Entry<'_>) -> Result<(), CliError> {
+        let (line, raw) = match entry {
+            Entry::Record { line, raw } => (line, raw),
+            Entry::Damaged(damage) => return Ok(writeln!(io::stderr().lock(), "warning: {damage}")?),
+        };
+        self.ended = line.kind == "run_end";
+        if !self.filter.admits_line(&line) {
             return Ok(());
         }
-        if self.json { write_json(&mut self.out, record) } else { write_text(&mut self.out, record, paint_stdout()) }
+        // As it stands in the log: also a record of a newer fia.
+        if self.json && self.filter.is_told_by_line() {
+            return Ok(self.write_raw(raw)?);
+        }
+        match line.decode() {
+            Ok(record) if !self.filter.admits(&record) => {}
+            Ok(_) if self.json => self.write_raw(raw)?,
+            Ok(record) => write_text(&mut self.out, &record, self.paint)?,
+            Err(error) => writeln!(io::stderr().lock(), "warning: {error}")?,
+        }
+        Ok(())
+    }
+
+    fn write_raw(&mut self, raw: &[u8]) -> io::Result<()> {
+        self.out.write_all(raw)?;
+        self.out.write_all(b"\n")
     }
 }

@@ -10,7 +10,7 @@ use clap::Args;
 use super::project::Project;
 use super::report::CliError;
 use super::worktree;
-use super::{paint_stdout, width_stdout};
+use super::{paint_stdout, reading, width_stdout};
 use crate::event::Event;
 use crate::event::wire::Line;
 use crate::host::Presence;
@@ -46,12 +46,12 @@ pub(super) struct RunsArgs {
 
 /// Lists the runs.
 pub(super) fn runs(args: &RunsArgs) -> Result<ExitCode, CliError> {
-    let project = Project::open(None)?;
+    let data = reading::data()?;
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
     let mut rows = Vec::new();
-    for run in project.data.list()?.into_iter().take(limit) {
-        let dir = project.data.run(&run);
-        let life = life(&project.data, &dir)?;
+    for run in data.list()?.into_iter().take(limit) {
+        let dir = data.run(&run);
+        let life = life(&data, &dir)?;
         if let Some(projection) = projection(&dir, life)? {
             rows.push((projection.run, life));
         }
@@ -108,9 +108,9 @@ pub(super) fn agents(args: &RunArg) -> Result<ExitCode, CliError> {
 }
 
 fn one(args: &RunArg) -> Result<(Projection, Life, RunDir), CliError> {
-    let project = Project::open(None)?;
-    let dir = project.data.find(args.run.as_deref())?;
-    let life = life(&project.data, &dir)?;
+    let data = reading::data()?;
+    let dir = data.find(args.run.as_deref())?;
+    let life = life(&data, &dir)?;
     let projection = projection(&dir, life)?.ok_or_else(|| {
         CliError::usage(format!("run `{}` has no records", dir.run()), "it was killed before it began; start another")
     })?;

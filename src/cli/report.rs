@@ -175,6 +175,11 @@ impl From<StartError> for CliError {
             StartError::Refused { ref run, ref workflow, refusal } => {
                 Self::usage(error.to_string(), refusal.hint(handle(run), workflow))
             }
+            StartError::Lost { ref run } => {
+                let hint =
+                    format!("put the whole log back, or start anew; `fia undo {run}` shows what the log still has");
+                Self::Machine { message: error.to_string(), hint: Some(hint), source: None }
+            }
             StartError::Verdict { ref run, .. } => Self::Usage {
                 message: error.to_string(),
                 hint: Some(format!("`fia verdict clear {run}`, then `fia verdict set {run} --missing \"…\"`")),

@@ -13,6 +13,7 @@ use super::project::Project;
 use super::report::CliError;
 use super::screen::{Loudness, Screen, TICK};
 use super::signals::Signals;
+use super::spans;
 use super::worktree;
 use crate::config::Choice;
 use crate::event::Outcome;
@@ -129,6 +130,7 @@ pub(super) fn go_on(
         (Outcome::GoalMet, _) => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     };
+    spans::export_stretch(&data.run(&screen.state().run.run));
     Ok(Ran { screen, status })
 }
 

@@ -10,12 +10,13 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::guard::rules;
-use super::{Run, RunError};
+use super::{Run, RunError, StartError};
 use crate::event::{Content, Event, ExternalChange, Order, PathChange, RepoPath, TreeChanged, Work};
 use crate::ids::PhaseName;
 use crate::plan::Plan;
 use crate::state::{PhaseState, Progress, RunState};
-use crate::store::RunDir;
+use crate::store::atomic::{self, Durability};
+use crate::store::{RunDir, StoreError};
 use crate::tree::{self, LegStart, Snapshot, Tree, TreeError};
 
 /// Where the files before the last leg stand.
@@ -54,7 +55,7 @@ impl Run {
             files: start.snapshot.files().iter().map(|(path, content)| (path.clone(), content.clone())).collect(),
         };
         let json = serde_json::to_vec(&before).expect("paths and contents are plain data");
-        self.place.dir.save(Path::new(FILE), &json)?;
+        atomic::replace(&self.place.dir.path().join(FILE), &json, Durability::Synced)?;
         Ok(start)
     }
 
@@ -81,14 +82,19 @@ fn left_alone(path: &RepoPath) -> String {
 }
 
 /// Finds what the log does not have of a phase that was cut off.
-pub(super) fn find(dir: &RunDir, plan: &Plan, state: &RunState, tree: &mut Tree) -> Result<Unrecorded, RunError> {
-    // A file that cannot be read was being replaced by nobody: renames are whole. Without it nothing is known.
-    let before = dir.read(Path::new(FILE))?.and_then(|bytes| serde_json::from_slice::<Before>(&bytes).ok());
-    let Some(before) = before else { return Ok(Unrecorded::default()) };
-    let cut_off: Vec<&PhaseState> = before.phases.iter().filter_map(|name| cut_off(state, name)).collect();
-    let (Some(first), Some(recorded)) = (cut_off.first(), state.made.get(before.made..)) else {
-        return Ok(Unrecorded::default());
+///
+/// A log that knows less than was written down before the leg was cut short by something else than a dying fia. To go
+/// on would leave out work that is in the tree, so that is an error.
+pub(super) fn find(dir: &RunDir, plan: &Plan, state: &RunState, tree: &mut Tree) -> Result<Unrecorded, StartError> {
+    let Some(bytes) = dir.read(Path::new(FILE))? else { return Ok(Unrecorded::default()) };
+    let before = serde_json::from_slice::<Before>(&bytes)
+        .map_err(|source| StoreError::Damaged { path: dir.path().join(FILE), source })?;
+    let unknown = before.phases.iter().find(|phase| !state.phases.contains_key(*phase));
+    let Some(recorded) = state.made.get(before.made..).filter(|_| unknown.is_none()) else {
+        return Err(StartError::Lost { run: dir.run().clone() });
     };
+    let cut_off: Vec<&PhaseState> = before.phases.iter().filter_map(|name| cut_off(state, name)).collect();
+    let Some(first) = cut_off.first() else { return Ok(Unrecorded::default()) };
     let mut files: std::collections::BTreeMap<_, _> = before.files.into_iter().collect();
     for change in recorded {
         match &change.after {

@@ -54,7 +54,16 @@ impl Ledger {
             event,
             Event::RunStart(_) | Event::AgentEnd(_) | Event::SessionRotation(_) | Event::SessionRetired(_)
         );
-        let border = matches!(event, Event::PhaseStart(_) | Event::PhaseEnd(_) | Event::RunStart(_) | Event::RunEnd(_));
+        // Borders, and what somebody outside may be waited for with.
+        let border = matches!(
+            event,
+            Event::PhaseStart(_)
+                | Event::PhaseEnd(_)
+                | Event::RunStart(_)
+                | Event::RunEnd(_)
+                | Event::Waiting(_)
+                | Event::Approval(_)
+        );
         let record = self.journal.append(now, phase, event)?;
         self.state.apply(&record).map_err(|source| RunError::Log { run: self.run.clone(), source })?;
         self.projection.push(&record);

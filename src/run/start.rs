@@ -96,6 +96,12 @@ pub enum StartError {
         /// Where it was; git's name for it if that is not known.
         path: PathBuf,
     },
+    /// The log of the run to resume has lost records that other files of the run speak of.
+    #[error("the log of run `{run}` has lost records that were written to it")]
+    Lost {
+        /// The run.
+        run: RunId,
+    },
     /// The run may not be gone on with as things are.
     #[error("run `{run}` cannot be resumed: {refusal}")]
     Refused {

@@ -49,7 +49,7 @@ impl StopFiles {
     /// The request in force, the more urgent one of two.
     pub(super) fn request(&self) -> Option<Request> {
         let run = written(&self.run).map(|written| written.request("stopped by request", ""));
-        let again = format!("; `{}` stops every run until it is removed", self.all.display());
+        let again = format!("; `{}` stops every run until `fia stop --clear`", self.all.display());
         let all = written(&self.all).map(|written| written.request("all runs are stopped", &again));
         [run, all].into_iter().flatten().max_by_key(|request| request.urgency)
     }

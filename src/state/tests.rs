@@ -1,3 +1,5 @@
+mod wait;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use indexmap::IndexMap;
 use pretty_assertions::assert_eq;

@@ -67,7 +67,7 @@ impl StoreError {
     pub fn hint(&self) -> String {
         match self {
             Self::Io { path, source, .. } => hint(path, source),
-            Self::Damaged { path, .. } => format!("remove `{}`: it is made anew from the event log", path.display()),
+            Self::Damaged { path, .. } => format!("remove `{}`: the event log has what matters", path.display()),
             Self::NewerFormat { fia_version, .. } => format!("go on with fia {fia_version} or later"),
             Self::Changed { .. } => "end what else writes to the run, then try again".to_owned(),
             Self::Broken { .. } => "remove the cause of the first error, then `fia resume`".to_owned(),

@@ -8,6 +8,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use super::numbers::clock;
 use super::paint::{Ink, Paint};
 use super::{subject, text, words};
+use crate::event::wire::Line;
 use crate::event::{Event, Record};
 use crate::ids::{PhaseName, Seq};
 
@@ -77,28 +78,72 @@ fn span_before(text: &str) -> Option<TimeDelta> {
 impl Filter {
     /// Whether a record is asked for.
     pub fn admits(&self, record: &Record) -> bool {
-        let any =
-            |wanted: &[String], holds: &dyn Fn(&str) -> bool| wanted.is_empty() || wanted.iter().any(|one| holds(one));
-        any(&self.types, &|kind| kind == record.event.kind())
-            && any(&self.names, &|name| name == record.event.name())
-            && any(&self.phases, &|phase| record.phase.as_ref().is_some_and(|name| is_phase(name, phase)))
-            && any(&self.agents, &|agent| about(&record.event, agent))
+        let phase = record.phase.as_ref().map(PhaseName::as_str);
+        let head = Head { kind: record.event.kind(), name: record.event.name(), phase, seq: record.seq };
+        self.admits_head(&head, || Some(record.ts)) && self.admits_event(&record.event)
+    }
+
+    /// Whether a record may be asked for, as far as it can be told without its payload.
+    pub fn admits_line(&self, line: &Line<'_>) -> bool {
+        let head = Head { kind: &line.kind, name: &line.name, phase: line.phase.as_deref(), seq: line.seq };
+        self.admits_head(&head, || line.ts.parse().ok())
+    }
+
+    /// Whether [`Filter::admits_line`] tells all.
+    pub fn is_told_by_line(&self) -> bool {
+        self.agents.is_empty()
+    }
+
+    fn admits_event(&self, event: &Event) -> bool {
+        any(&self.agents, |agent| about(event, agent))
+    }
+
+    fn admits_head(&self, head: &Head<'_>, time: impl FnOnce() -> Option<DateTime<Utc>>) -> bool {
+        any(&self.types, |kind| kind == head.kind)
+            && any(&self.names, |name| name == head.name)
+            && any(&self.phases, |phase| head.phase.is_some_and(|name| is_phase(name, phase)))
             && self.since.is_none_or(|since| match since {
-                Since::Seq(seq) => record.seq >= seq,
-                Since::Time(time) => record.ts >= time,
+                Since::Seq(seq) => head.seq >= seq,
+                Since::Time(since) => time().is_some_and(|time| time >= since),
             })
     }
 
-    /// Whether no record can be asked for that is older than this one: a reader going backwards may stop here.
-    pub fn ends_before(&self, record: &Record) -> bool {
-        matches!(self.since, Some(Since::Seq(seq)) if record.seq < seq)
+    /// Bytes that stand on every line with a record that is asked for; `None` when nothing can be said.
+    pub fn needle(&self) -> Option<Vec<u8>> {
+        // Letters like these are never written as an escape.
+        let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+        let only = |wanted: &[String]| match wanted {
+            [one] if plain(one) => Some(one.clone()),
+            [] | [_, ..] => None,
+        };
+        let without_zeros = |phase: String| phase.parse::<u32>().map_or(phase, |number| number.to_string());
+        let quoted = |text: String| format!("\"{text}\"");
+        let needle = only(&self.names)
+            .map(quoted)
+            .or_else(|| only(&self.types).map(quoted))
+            .or_else(|| only(&self.agents).map(quoted))
+            .or_else(|| only(&self.phases).map(without_zeros));
+        needle.map(String::into_bytes)
     }
 }
 
-fn is_phase(name: &PhaseName, wanted: &str) -> bool {
-    let (number, step) = name.as_str().split_once('_').unwrap_or((name.as_str(), ""));
+/// What a record says outside of its payload.
+struct Head<'a> {
+    kind: &'a str,
+    name: &'a str,
+    phase: Option<&'a str>,
+    seq: Seq,
+}
+
+/// Whether one of the values wanted holds, or none is wanted.
+fn any(wanted: &[String], holds: impl Fn(&str) -> bool) -> bool {
+    wanted.is_empty() || wanted.iter().any(|one| holds(one))
+}
+
+fn is_phase(name: &str, wanted: &str) -> bool {
+    let (number, step) = name.split_once('_').unwrap_or((name, ""));
     let same_number = || number.parse::<u32>().is_ok_and(|number| wanted.parse() == Ok(number));
-    wanted == name.as_str() || wanted == step || same_number()
+    wanted == name || wanted == step || same_number()
 }
 
 /// Whether an event is about an agent; of an undone write, any of those that may have done it.
@@ -158,18 +203,8 @@ pub fn write_text(out: &mut dyn Write, record: &Record, paint: Paint) -> io::Res
     writeln!(out, "{}", line.trim_end())
 }
 
-/// Writes a record as the line that stands in the log.
-///
-/// # Errors
-///
-/// What `out` answers.
-pub fn write_json(out: &mut dyn Write, record: &Record) -> io::Result<()> {
-    let mut line = Vec::new();
-    record.write_line(&mut line);
-    out.write_all(&line)
-}
-
-fn ink(event: &Event) -> Ink {
+/// What an event says at a glance.
+pub(super) fn ink(event: &Event) -> Ink {
     match event {
         Event::GateFail(_) | Event::EngineError(_) | Event::Error(_) => Ink::Bad,
         Event::CacheBreak(_)

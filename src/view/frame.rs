@@ -2,6 +2,7 @@
 
 use indexmap::IndexMap;
 use serde::Deserialize as _;
+use serde_json::Value;
 
 use crate::event::RunStart;
 use crate::ids::{AgentName, CheckName};
@@ -16,6 +17,8 @@ pub struct Frame {
     pub checks: IndexMap<CheckName, String>,
     /// The limits in force in the last stretch.
     pub stop: Option<Stop>,
+    /// What the configuration says of models: prices and windows; null for nothing.
+    pub models: Value,
 }
 
 /// What the plan says of an agent.
@@ -33,6 +36,7 @@ impl Frame {
         if let Some(plan) = start.plan.as_ref().and_then(|plan| Plan::deserialize(plan).ok()) {
             self.agents = plan.agents.into_iter().map(|(name, agent)| (name, AgentFrame::of(agent))).collect();
             self.checks = plan.checks.into_iter().map(|(name, check)| (name, check.run)).collect();
+            self.models = plan.models;
         }
         if start.stop.is_object() {
             self.stop = Stop::deserialize(&start.stop).ok();

@@ -110,6 +110,11 @@ impl SpanFold {
         }
     }
 
+    /// Spans that ended and were not handed out yet.
+    pub fn waiting(&self) -> usize {
+        self.done.len()
+    }
+
     /// The next request body of spans that have ended, at most [`BATCH`]; `None` when all were handed out.
     pub fn batch(&mut self) -> Option<Value> {
         if self.done.is_empty() {

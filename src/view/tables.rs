@@ -155,7 +155,8 @@ fn status_cell(status: PhaseState) -> Cell {
     Cell::from(format!("{symbol} {}", status.as_str())).ink(ink)
 }
 
-fn phase_note(row: &PhaseRow) -> String {
+/// What deserves a word about a phase.
+pub(super) fn phase_note(row: &PhaseRow) -> String {
     let mut notes = Vec::new();
     notes.extend(row.reused.then(|| "taken over by a later stretch".to_owned()));
     notes.extend((row.relays > 0).then(|| format!("⇄ {}", numbers::plural(u64::from(row.relays), "relay"))));
@@ -296,7 +297,8 @@ fn origin(run: &RunSummary) -> String {
     format!("started {started}{branch}{worktree}{stretches}")
 }
 
-fn phase_lines(lines: &Lines<'_>, phase: &PhaseRow, now: DateTime<Utc>) -> Vec<String> {
+/// A phase as `show` lists it, running or over.
+pub(super) fn phase_lines(lines: &Lines<'_>, phase: &PhaseRow, now: DateTime<Utc>) -> Vec<String> {
     let rotated = phase.rotation.as_ref().zip(phase.agent.as_ref());
     let mut shown: Vec<String> =
         rotated.map(|(rotation, agent)| lines.rotated(&phase.phase, agent.as_str(), rotation)).into_iter().collect();

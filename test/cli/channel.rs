@@ -74,9 +74,8 @@ fn r8_3_a_leg_that_died_does_not_swallow_a_message() {
 #[test]
 fn r8_3_a_rotated_agent_gets_a_snapshot_and_not_a_gap() {
     let full = "usage: { input: 0, output: 1, cache_read: 9000, cache_write: 1 }";
-    let project = talk(&format!("  first: [{{ do: [{}] }}]\n  second: [{{ {full} }}]\n", say("remember"))).with(
-        &format!("{TALK}agents: [{{ name: builder, session_rotation_context: 5000 }}, {{ name: reviewer }}]\n"),
-    );
+    let project = talk(&format!("  first: [{{ do: [{}] }}]\n  second: [{{ {full} }}]\n", say("remember")))
+        .with(&format!("{TALK}agents: [{{ name: builder, session_rotation_context: 5000 }}, {{ name: reviewer }}]\n"));
     let log = project.run("talk");
     assert_eq!(log.rotated_in(), ["04_third"]);
     assert!(block(&log, "builder", "04_third", 1).starts_with("Recent messages"));
@@ -85,7 +84,8 @@ fn r8_3_a_rotated_agent_gets_a_snapshot_and_not_a_gap() {
 
 #[test]
 fn r8_1_notes_of_agents_reach_others_as_rows_and_never_twice_in_one_prompt() {
-    let project = talk("  first: [{ answer: { status: success, summary: done, notes_for_next_agent: \"mind\\nthe gap\" } }]\n");
+    let project =
+        talk("  first: [{ answer: { status: success, summary: done, notes_for_next_agent: \"mind\\nthe gap\" } }]\n");
     let log = project.run("talk");
     // The envelope of the phase before holds the notes already; the agent that wrote them knows them.
     assert!(log.prompt("reviewer", "02_look", 1, 1).contains("mind\\nthe gap"));
@@ -187,8 +187,7 @@ fn r8_1_a_question_goes_to_the_session_of_its_agent_and_both_sides_are_rows() {
         _ => None,
     });
     assert_eq!(starts.last().unwrap(), &session);
-    let rows: Vec<Value> =
-        log.file("channel.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let rows: Vec<Value> = log.file("channel.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let told: Vec<_> = rows.iter().map(|row| (row["kind"].as_str().unwrap(), row["text"].as_str().unwrap())).collect();
     assert_eq!(told, [("question", "where is it?"), ("reply", "It is in greet.sh.")]);
     // The question is its own prompt, so the next one brings nothing back.
@@ -218,7 +217,8 @@ fn r8_3_a_kill_at_any_moment_of_a_delivery_loses_no_message() {
     // Both phases of the builder after the message, from the one that hears it first.
     let told = |project: &Project| {
         let log = project.log();
-        let legs = |phase: &str| log.names("agents/builder", phase).into_iter().filter(|name| name.ends_with(".user.md"));
+        let legs =
+            |phase: &str| log.names("agents/builder", phase).into_iter().filter(|name| name.ends_with(".user.md"));
         let prompts = legs("03_second").chain(legs("04_third")).map(|name| log.file(&format!("agents/builder/{name}")));
         prompts.filter(|prompt| prompt.contains("- [user] once\n")).count()
     };

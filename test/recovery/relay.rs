@@ -56,17 +56,20 @@ async fn r10_a_transient_death_is_tried_once_more_on_the_same_engine_with_one_pr
 async fn r10_a_session_lost_after_a_death_is_not_a_second_one() {
     let script = "phases: { build: [{ fail: { kind: overload } }], build@2: [{ exit: 1 }], build@3: [{}] }";
     let told = Story::new(TWO, SCRIPTED, script).run().await;
-    assert_eq!(told.story()[3..12], [
-        "one died: overload, 1",
-        "retry as leg 2",
-        "continuation in leg 2",
-        "leg 2 on one Restored",
-        "turn Failed",
-        "retired: SessionLost",
-        "continuation in leg 3",
-        "leg 3 on one Cold",
-        "turn Completed",
-    ]);
+    assert_eq!(
+        told.story()[3..12],
+        [
+            "one died: overload, 1",
+            "retry as leg 2",
+            "continuation in leg 2",
+            "leg 2 on one Restored",
+            "turn Failed",
+            "retired: SessionLost",
+            "continuation in leg 3",
+            "leg 3 on one Cold",
+            "turn Completed",
+        ]
+    );
     assert_eq!(told.outcome, Outcome::GoalMet);
 }
 

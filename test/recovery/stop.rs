@@ -20,7 +20,6 @@ async fn r10_5_a_stop_file_lets_the_phase_finish_and_a_resume_goes_on() {
     let told = story.run_with(at_work(|outside| outside.stop("{\"now\": false, \"reason\": \"enough\"}"))).await;
     assert_eq!(told.story()[2..], ["turn Completed", "build ends: Success", "stopped_by_request"]);
     assert_eq!(told.reason, "stopped by request: enough");
-    story.outside().unstop();
     let told = story.resume().await;
     assert_eq!(told.story()[..2], ["polish starts", "leg 1 on one Restored"]);
     assert_eq!(told.outcome, Outcome::GoalMet);
@@ -31,7 +30,6 @@ async fn r10_5_now_interrupts_the_turn_and_a_resume_finishes_it() {
     let mut story = Story::new("model: one", SCRIPTED, "phases: { build: [{ hang: true }], build@2: [{}] }");
     let told = story.run_with(at_work(|outside| outside.stop("{\"now\": true}"))).await;
     assert_eq!(told.story()[2..], ["turn Stopped", "build ends: Stopped", "stopped_by_request"]);
-    story.outside().unstop();
     assert_eq!(story.resume().await.outcome, Outcome::GoalMet);
 }
 

@@ -9,7 +9,8 @@ use fia::config::{self, Surroundings};
 use fia::event::{Event, Outcome, Record};
 use fia::ids::{EngineName, RunId};
 use fia::plan::build::{Request, build};
-use fia::run::{self, Beginning, Bells, Level, Watch};
+use fia::run::recovery::Unchanged;
+use fia::run::{self, Beginning, Bells, Level, Resumption, Watch};
 use fia::store::DataDir;
 use fia::tree::Repository;
 use tokio::sync::watch;
@@ -59,11 +60,6 @@ impl Outside {
         std::fs::write(self.data.join(path), content).expect("a file");
         self.news.send_modify(|count| *count += 1);
     }
-
-    /// Takes the stop file of the run away, as a resume by command does.
-    pub(crate) fn unstop(&self) {
-        std::fs::remove_file(self.data.join(format!("runs/{RUN}/stop"))).expect("a file");
-    }
 }
 
 /// Stops tokio's time, so that it runs ahead to the next timer, or lets it go at its own pace.
@@ -96,7 +92,6 @@ impl Watch for Teller {
 pub(crate) struct Story {
     pub(crate) env: TestEnv,
     config: PathBuf,
-    outside: Option<Outside>,
 }
 
 /// What a stretch came to.
@@ -124,7 +119,7 @@ impl Story {
         env.write_home("fia.config.yaml", &text);
         env.write_home("script.yaml", script);
         let config = env.home().join("fia.config.yaml");
-        Self { env, config, outside: None }
+        Self { env, config }
     }
 
     /// Runs to the end of the first stretch.
@@ -142,10 +137,6 @@ impl Story {
     /// Resumes, with the configuration as it is now, and with time paused if the run was waiting.
     pub(crate) async fn resume(&mut self) -> Told {
         self.stretch(Box::new(|_, _| {}), true).await
-    }
-
-    pub(crate) fn outside(&self) -> &Outside {
-        self.outside.as_ref().expect("a story that began")
     }
 
     /// Replaces a piece of the configuration.
@@ -170,7 +161,6 @@ impl Story {
         let (level, level_seen) = watch::channel(Level::Running);
         let (news, news_seen) = watch::channel(0);
         let outside = Outside { level: Rc::new(level), news: Rc::new(news), data: data.clone() };
-        self.outside = Some(outside.clone());
         let records = Rc::new(RefCell::new(Vec::new()));
         let teller = Teller { records: Rc::clone(&records), hook, outside };
         let _began = now();
@@ -182,7 +172,8 @@ impl Story {
             now,
         };
         let begun = if resumed {
-            run::resume(beginning, &RunId::new(RUN), stop)
+            let engines = plan.engines.clone();
+            run::resume(beginning, &RunId::new(RUN), Resumption { stop, engines, unchanged: Unchanged::Refuse })
         } else {
             run::start(beginning, plan, stop, Some(RunId::new(RUN)))
         };

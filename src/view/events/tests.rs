@@ -103,13 +103,55 @@ fn records_are_one_line_each_for_people() {
         ");
 }
 
+/// Filters of every kind, alone and together.
+fn filters() -> Vec<Filter> {
+    let filter = |types: &[&str], names: &[&str], phases: &[&str], agents: &[&str]| Filter {
+        types: list(types),
+        names: list(names),
+        phases: list(phases),
+        agents: list(agents),
+        since: None,
+    };
+    vec![
+        Filter::default(),
+        filter(&["context"], &[], &[], &[]),
+        filter(&["phase_end", "run_end"], &[], &[], &[]),
+        filter(&["log"], &["session_rotation"], &[], &[]),
+        filter(&[], &["edit src/health.rs"], &[], &[]),
+        filter(&[], &[], &["04"], &[]),
+        filter(&[], &[], &["fix_1"], &["builder"]),
+        filter(&[], &[], &[], &["builder"]),
+        Filter { since: Some(Since::Seq(Seq(90))), ..filter(&["check"], &[], &[], &[]) },
+        Filter { since: Some(Since::Time(story::fixed().records[50].ts)), ..Filter::default() },
+    ]
+}
+
 #[test]
-fn r2_3_json_is_the_line_of_the_log() {
-    let record = &story::fixing().records[1];
-    let mut out = Vec::new();
-    write_json(&mut out, record).unwrap();
-    let line: crate::event::wire::Line<'_> = serde_json::from_slice(&out).unwrap();
-    assert_eq!(&line.decode().unwrap(), record);
+fn a_line_says_as_much_as_its_record_but_for_the_agent() {
+    for filter in filters() {
+        for record in story::fixed().records {
+            let mut bytes = Vec::new();
+            record.write_line(&mut bytes);
+            let line: Line<'_> = serde_json::from_slice(&bytes).unwrap();
+            let (by_line, by_record) = (filter.admits_line(&line), filter.admits(&record));
+            assert!(by_line || !by_record, "{filter:?} {record:?}");
+            assert!(by_line == by_record || !filter.is_told_by_line(), "{filter:?} {record:?}");
+        }
+    }
+}
+
+#[test]
+fn every_line_that_is_asked_for_holds_the_needle() {
+    for filter in filters() {
+        let Some(needle) = filter.needle() else { continue };
+        for record in story::fixed().records.iter().filter(|record| filter.admits(record)) {
+            let mut line = Vec::new();
+            record.write_line(&mut line);
+            assert!(memchr::memmem::find(&line, &needle).is_some(), "{filter:?} {record:?}");
+        }
+    }
+    let needles: Vec<bool> = filters().iter().map(|filter| filter.needle().is_some()).collect();
+    assert_eq!(needles, [false, true, false, true, false, true, true, true, true, false]);
 }
 
 #[test]

@@ -1,0 +1,86 @@
+//! What commands that only read begin with: where the runs are, and the records of one.
+//!
+//! They start often and should feel like `tail`, so git is asked only where a look at the folders does not say where
+//! the top of the work tree is.
+
+use std::path::{Path, PathBuf};
+
+use super::project::Project;
+use super::report::CliError;
+use crate::config::{self, Surroundings};
+use crate::event::Record;
+use crate::store::{DataDir, Entry, LogReader, RunDir, Tail};
+
+/// Variables that move a repository away from where its folders are.
+const MOVED_BY: [&str; 3] = ["GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR"];
+
+/// The data directory of the repository around the current directory.
+pub(super) fn data() -> Result<DataDir, CliError> {
+    let start = super::current_dir()?;
+    if MOVED_BY.iter().any(|name| std::env::var_os(name).is_some()) {
+        return Project::open(None).map(|project| project.data);
+    }
+    let Some(top) = plain_top(&start) else { return Project::open(None).map(|project| project.data) };
+    let file = config::find(&start, &top, None, std::env::var_os("FIA_CONFIG").as_deref());
+    let loaded = config::load(file.as_deref(), Surroundings { top: &top, engines: &[] })?;
+    let path = top.join(loaded.config.data_dir());
+    Ok(DataDir::new(path.canonicalize().unwrap_or(path)))
+}
+
+/// The top of the work tree around `start` where that is plain to see: the nearest folder with a whole `.git` of its
+/// own. Linked work trees, submodules and configured ones are git's to find.
+fn plain_top(start: &Path) -> Option<PathBuf> {
+    let top = start.ancestors().find(|folder| folder.join(".git").symlink_metadata().is_ok())?;
+    let git = top.join(".git");
+    let whole = git.join("HEAD").is_file() && git.join("objects").is_dir() && git.join("refs").is_dir();
+    let config = std::fs::read(git.join("config")).ok()?;
+    let moved = memchr::memmem::find(&config.to_ascii_lowercase(), b"worktree").is_some();
+    (whole && !moved).then(|| top.to_owned())
+}
+
+/// Reads the log of a run once, from its first record to its last. What is damaged or of a newer fia is passed over;
+/// `fia events` names it.
+pub(super) fn records(dir: &RunDir, mut each: impl FnMut(&Record) -> Result<(), CliError>) -> Result<(), CliError> {
+    let mut reader = LogReader::open(&dir.events(), Tail::Final)?;
+    while let Some(entry) = reader.next()? {
+        if let Entry::Record { line, .. } = entry
+            && let Ok(record) = line.decode()
+        {
+            each(&record)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repository(config: &str) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for folder in [".git/objects", ".git/refs", "deep/er"] {
+            std::fs::create_dir_all(dir.path().join(folder)).unwrap();
+        }
+        std::fs::write(dir.path().join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        std::fs::write(dir.path().join(".git/config"), config).unwrap();
+        dir
+    }
+
+    #[test]
+    fn the_top_of_a_plain_repository_is_seen_from_below() {
+        let dir = repository("[core]\n\tbare = false\n");
+        assert_eq!(plain_top(&dir.path().join("deep/er")).as_deref(), Some(dir.path()));
+    }
+
+    #[test]
+    fn what_is_not_plain_is_left_to_git() {
+        let moved = repository("[core]\n\tworkTree = /elsewhere\n");
+        assert_eq!(plain_top(moved.path()), None);
+        let linked = repository("");
+        std::fs::write(linked.path().join("deep/.git"), "gitdir: ../.git/worktrees/deep\n").unwrap();
+        assert_eq!(plain_top(&linked.path().join("deep/er")), None);
+        let broken = repository("");
+        std::fs::remove_file(broken.path().join(".git/HEAD")).unwrap();
+        assert_eq!(plain_top(broken.path()), None);
+    }
+}

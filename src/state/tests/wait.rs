@@ -1,0 +1,131 @@
+//! Waits as steps: ordered from the log, over with the start of their phase.
+
+use pretty_assertions::assert_eq;
+
+use super::*;
+use crate::event::{BudgetWarning, EngineError, Waiting};
+use crate::state::next::after_wait;
+
+impl Story {
+    fn limited(&mut self, order: &Order, until: DateTime<Utc>) {
+        self.open(order);
+        let agent = order.work.agent().cloned();
+        let count = self.state.phases[&order.phase].waits + 1;
+        let waiting = Waiting { until: Some(until), reason: WAITS_FOR_LIMIT.to_owned(), agent, count };
+        self.record(Some(&order.phase), Event::Waiting(waiting));
+        self.close(&order.phase, PhaseStatus::Stopped, None, None);
+    }
+
+    fn ordered(&self) -> Order {
+        let step = after_wait(&self.plan, &self.stop, &self.state).unwrap();
+        let Step::Phase(order) = step else { panic!("{step:?}") };
+        order
+    }
+}
+
+fn until(minutes: i64) -> DateTime<Utc> {
+    DateTime::UNIX_EPOCH + TimeDelta::minutes(minutes)
+}
+
+fn wait(minutes: i64, count: u32) -> Step {
+    Step::Wait { until: until(minutes), agent: Some("planner".into()), reason: WAITS_FOR_LIMIT.to_owned(), count }
+}
+
+#[test]
+fn r10_a_wait_is_ordered_until_its_phase_starts_again_also_after_a_resume() {
+    let mut story = Story::begin(sdlc());
+    let first = story.ordered();
+    story.limited(&first, until(60));
+    assert_eq!(story.next(), wait(60, 1));
+    story.start(true);
+    assert_eq!(story.next(), wait(60, 1), "a resume goes on waiting");
+    assert_eq!(story.ordered(), first, "the same phase, under its own name");
+    story.limited(&first, until(90));
+    assert_eq!(story.next(), wait(90, 1), "a resume counts anew");
+    let again = story.ordered();
+    story.limited(&again, until(120));
+    assert_eq!(story.next(), wait(120, 2));
+    assert_eq!(story.state.phases[&first.phase].waits_since, Some(story.records[6].ts));
+    story.open(&again);
+    story.finish(&again, json!({"status": "success"}), true);
+    assert!(matches!(story.next(), Step::Phase(order) if order.phase.as_str() == "02_build"));
+    assert_eq!(story.state.phases[&first.phase].waits, 0);
+}
+
+#[test]
+fn r10_a_fix_that_waited_goes_on_without_another_test() {
+    let mut story = Story::begin(plan(vec![step(
+        "tests",
+        Action::Repair { checks: vec!["test".into()], fix: agent("builder", "build") },
+    )]));
+    story.take(json!({}), false);
+    let fix = story.ordered();
+    assert_eq!(fix.phase.as_str(), "02_fix_1");
+    story.limited(&fix, until(60));
+    assert_eq!(story.ordered(), fix);
+    story.start(true);
+    assert_eq!(story.ordered().phase.as_str(), "01_test_1", "a resume tests again first");
+}
+
+#[test]
+fn an_approval_that_is_waited_for_is_no_wait_for_a_limit() {
+    let mut story = Story::begin(sdlc());
+    let order = story.ordered();
+    story.open(&order);
+    let waiting = Waiting { until: Some(until(60)), reason: "approval".to_owned(), agent: None, count: 1 };
+    story.record(Some(&order.phase), Event::Waiting(waiting));
+    assert_eq!((story.state.phases[&order.phase].waits, &story.state.phases[&order.phase].wait), (0, &None));
+}
+
+#[test]
+fn r10_2_deaths_are_counted_by_engine_model_and_kind_and_in_a_row_by_phase() {
+    let mut story = Story::begin(sdlc());
+    let order = story.ordered();
+    story.open(&order);
+    let mut die = |kind: FailureKind, retry_after| {
+        let count = story.state.deaths_of(EngineName::Scripted, "m", kind) + 1;
+        let error = EngineError {
+            agent: "planner".into(),
+            engine: EngineName::Scripted,
+            model: "m".to_owned(),
+            kind,
+            transient: kind.is_transient(),
+            leg: count,
+            count,
+            message: String::new(),
+            retry_after,
+        };
+        story.record(Some(&order.phase), Event::EngineError(error));
+        let phase = &story.state.phases[&order.phase];
+        (count, phase.transient_deaths, phase.legs)
+    };
+    assert_eq!(die(FailureKind::Overload, None), (1, 1, 1));
+    assert_eq!(die(FailureKind::Crash, None), (1, 2, 1));
+    assert_eq!(die(FailureKind::Overload, None), (2, 3, 2));
+    assert_eq!(die(FailureKind::Limit, Some(until(5))), (1, 0, 2), "another kind breaks the row");
+    assert_eq!(story.state.limited[&(EngineName::Scripted, "m".to_owned())], until(5));
+}
+
+#[test]
+fn r10_3_minutes_of_a_stretch_that_was_killed_count_up_to_its_last_record() {
+    let mut story = Story::begin(sdlc());
+    story.now += TimeDelta::minutes(7);
+    let order = story.ordered();
+    story.open(&order);
+    story.now += TimeDelta::minutes(100);
+    story.start(true);
+    assert_eq!(story.state.spend.earlier_ms, 7 * 60_000 + 10);
+}
+
+#[test]
+fn r10_3_a_phase_remembers_the_warnings_of_its_own_budget() {
+    let mut story = Story::begin(sdlc());
+    let order = story.ordered();
+    story.open(&order);
+    for limit in ["phase_token_budget", "token_budget"] {
+        let warning = BudgetWarning { limit: limit.to_owned(), percent: 50, used: 1.0, of: 2.0 };
+        story.record(Some(&order.phase), Event::BudgetWarning(warning));
+    }
+    assert_eq!(story.state.phases[&order.phase].warned, BTreeSet::from([50]));
+    assert!(story.state.warned.contains(&("token_budget".to_owned(), 50)));
+}

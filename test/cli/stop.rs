@@ -1,0 +1,110 @@
+//! `fia stop`, and signals: how a live run ends before its time (SPEC 10.5, 10.7).
+
+use std::fs;
+
+use fia::event::Outcome;
+use fia::host::Presence;
+use pretty_assertions::assert_eq;
+use rustix::process::Signal;
+
+use super::resume::{await_presence, hanging, marks};
+
+#[test]
+fn r10_5_stop_now_ends_the_turn_and_resume_takes_the_stop_back() {
+    let project = hanging();
+    let running = project.start(&["run", "slow", "x"]);
+    project.wait_for(&running, "session");
+    let stopped = project.fia(&["stop", "--now", "--reason", "lunch"]);
+    assert_eq!(stopped.end(), "exit 0", "{stopped}");
+    let finished = running.finish();
+    assert_eq!(finished.end(), "exit 1", "{finished}");
+    let log = project.log();
+    assert_eq!(log.outcome(), Outcome::StoppedByRequest);
+    await_presence(&marks(&log)[0], Presence::Gone);
+    let status = project.fia(&["stop", "--status"]);
+    assert!(status.stdout.contains("(lunch)"), "{status}");
+    project.env().write("rehearsal.yaml", "phases: {}\n");
+    assert_eq!(project.fia(&["resume", "--json"]).end(), "exit 0");
+    assert!(!project.run_dir().join("stop").exists());
+}
+
+#[test]
+fn r10_5_a_stop_of_everything_holds_until_it_is_cleared() {
+    let project = hanging();
+    project.env().write("rehearsal.yaml", "phases: {}\n");
+    assert_eq!(project.fia(&["stop", "--all"]).end(), "exit 0");
+    assert_eq!(project.fia(&["run", "slow", "x", "-q"]).end(), "exit 1");
+    assert_eq!(project.log().outcome(), Outcome::StoppedByRequest);
+    assert_eq!(project.fia(&["stop", "--clear"]).end(), "exit 0");
+    assert_eq!(project.fia(&["resume", "--json"]).end(), "exit 0");
+}
+
+#[test]
+fn r10_7_a_first_signal_ends_the_turn_records_it_and_frees_the_lock() {
+    for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        let project = hanging();
+        let running = project.start(&["run", "slow", "x"]);
+        project.wait_for(&running, "session");
+        running.signal(signal);
+        let finished = running.finish();
+        assert_eq!(finished.end(), format!("exit {status}"), "{finished}");
+        let log = project.log();
+        assert_eq!(log.outcome(), Outcome::Aborted);
+        await_presence(&marks(&log)[0], Presence::Gone);
+        assert_eq!(fs::read_to_string(project.env().work().join(".fia/lock")).unwrap(), "");
+        assert!(finished.stderr.contains("next:  fia resume"), "{finished}");
+        project.env().write("rehearsal.yaml", "phases: {}\n");
+        assert_eq!(project.fia(&["resume", "--json"]).end(), "exit 0");
+    }
+}
+
+#[test]
+fn r10_7_writes_of_an_interrupted_turn_are_judged() {
+    let project = hanging()
+        .with("agents: [{ name: builder, writes: [src/] }]\nworkflows:\n  slow:\n    steps:\n      - { name: build, agent: builder, output: build }\n")
+        .script("phases: { build: [{ do: [{ write: { src/a: a, other: b } }], hang: true }] }\n");
+    let running = project.start(&["run", "slow", "x"]);
+    project.wait_for(&running, "tool_call");
+    running.signal(Signal::INT);
+    assert_eq!(running.finish().end(), "exit 130");
+    assert!(project.env().work().join("src/a").exists());
+    assert!(!project.env().work().join("other").exists());
+    let rescued = project.fia(&["undo", "--rescue", "1", "--apply"]);
+    assert_eq!(rescued.end(), "exit 0", "{rescued}");
+    assert_eq!(project.env().read("other"), "b");
+}
+
+#[test]
+fn r10_7_a_second_signal_kills_at_once() {
+    let project = hanging();
+    // An engine that ignores SIGTERM.
+    project.env().write("engine.sh", "trap '' TERM\ncat >/dev/null\necho '{\"type\":\"session\",\"id\":\"s\",\"model\":\"m\",\"window\":9}'\nwhile :; do sleep 1; done\n");
+    let config = project.env().read("fia.config.yaml");
+    project.env().write("fia.config.yaml", &config.replace("{ script: rehearsal.yaml }", "{ program: ./engine.sh }"));
+    project.env().git(&["add", "."]);
+    let script = project.env().work().join("engine.sh");
+    let text = fs::read_to_string(&script).unwrap();
+    fs::write(&script, format!("#!/bin/sh\n{text}")).unwrap();
+    fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let running = project.start(&["run", "slow", "x"]);
+    project.wait_for(&running, "session");
+    let began = std::time::Instant::now();
+    running.signal(Signal::INT);
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    running.signal(Signal::INT);
+    let finished = running.finish();
+    assert_eq!(finished.end(), "exit 130", "{finished}");
+    assert!(began.elapsed() < std::time::Duration::from_secs(8), "the grace of 10 s was waited for");
+    await_presence(&marks(&project.log())[0], Presence::Gone);
+}
+
+#[test]
+fn r10_7_closed_pipes_do_not_end_a_run() {
+    let project = hanging();
+    project.env().write("rehearsal.yaml", "phases: {}\n");
+    let mut command = project.command(&["run", "slow", "x"]);
+    let mut child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    drop((child.stdout.take(), child.stderr.take()));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(project.log().outcome(), Outcome::GoalMet);
+}
