@@ -5,6 +5,8 @@
 
 mod acting;
 mod approve;
+mod ask;
+mod channel;
 mod choose;
 mod config;
 mod demo;
@@ -13,6 +15,7 @@ mod events;
 mod figures;
 mod gateway;
 mod held;
+mod message;
 mod notify;
 mod project;
 mod query;
@@ -69,6 +72,12 @@ enum Command {
     Models(figures::ModelsArgs),
     /// Print the event log of a run
     Events(events::EventsArgs),
+    /// Say something to the agents of a run
+    Message(message::MessageArgs),
+    /// Ask an agent something while no run is live
+    Ask(ask::AskArgs),
+    /// Print the messages of a run
+    Channel(channel::ChannelArgs),
     /// Report what a run cost, phase by phase, and what rotation and pruning saved
     Report(figures::ReportArgs),
     /// Watch a run on a screen of its own
@@ -129,6 +138,9 @@ pub fn main() -> ExitCode {
         Command::Agents(args) => query::agents(&args),
         Command::Models(args) => figures::models(&args),
         Command::Events(args) => events::events(&args),
+        Command::Message(args) => message::message(&args),
+        Command::Ask(args) => ask::ask(&args),
+        Command::Channel(args) => channel::channel(&args),
         Command::Report(args) => figures::report(&args),
         Command::Watch(args) => watch::watch(&args),
         Command::View(args) => view::view(&args),

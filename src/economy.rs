@@ -4,3 +4,4 @@ pub mod break_even;
 pub mod cache;
 pub(crate) mod pattern;
 pub mod prices;
+pub mod watch;

@@ -5,6 +5,7 @@
 
 mod agent;
 mod approve;
+pub mod ask;
 mod billing;
 mod block;
 mod budget;
@@ -12,6 +13,7 @@ mod check;
 mod commit;
 mod fallback;
 mod guard;
+mod hear;
 mod interrupted;
 mod ledger;
 pub mod orphan;
@@ -21,6 +23,8 @@ mod prompt;
 mod pruning;
 pub mod recovery;
 mod relay;
+mod resident;
+mod rotation;
 mod site;
 mod start;
 mod stop;
@@ -35,6 +39,7 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use tokio::sync::watch;
 
+use crate::channel::watermark::Stages;
 use crate::envelope::{Schema, SchemaError};
 use crate::event::{Event, Outcome, PhaseReused, Record, RunEnd, Step, StepSkipped, Waiting};
 use crate::ids::{PhaseName, RunId};
@@ -43,13 +48,15 @@ use crate::plan::when::WhenError;
 use crate::plan::{Plan, Stop};
 use crate::state::next::next;
 use crate::state::{Impossible, RunState};
-use crate::store::{Lock, StoreError};
+use crate::store::{Lock, StoreError, channel};
 use crate::tree::TreeError;
 
 use stop::Urgency;
 
 pub use site::{home, start_apart};
-pub use start::{Beginning, Begun, Place, Resumption, StartError, fold, lock, plan_of, resume, start};
+pub use start::{
+    Beginning, Begun, Place, Questioning, Resumption, StartError, fold, lock, plan_of, question, resume, start,
+};
 
 /// Somebody who is told every record as it is written.
 pub trait Watch {
@@ -140,6 +147,9 @@ pub struct Run {
     heard: block::Heard,
     digests: RefCell<prompt::Digests>,
     pruning: RefCell<pruning::Pruning>,
+    residents: resident::Residents,
+    /// What asked agents are hearing now; what phases hear is staged in the log.
+    stages: RefCell<Stages>,
     stop_files: stop::StopFiles,
     /// Secrets that no text of the log may hold.
     mask: Mask,
@@ -157,6 +167,13 @@ impl Run {
     ///
     /// When fia itself cannot go on; the log then has no end of this stretch, and a resume goes on.
     pub async fn go(&self) -> Result<Outcome, RunError> {
+        tokio::select! {
+            ended = self.go_through() => ended,
+            Err(error) = self.keep_sweeping() => Err(error),
+        }
+    }
+
+    async fn go_through(&self) -> Result<Outcome, RunError> {
         loop {
             if let Some((outcome, reason)) =
                 self.asked(Urgency::Now).filter(|(outcome, _)| *outcome == Outcome::Aborted)
@@ -206,6 +223,7 @@ impl Run {
     }
 
     async fn end(&self, outcome: Outcome, reason: String) -> Result<Outcome, RunError> {
+        self.end_residents().await;
         let tree_sha256 = self.tree_digest().await?;
         let end = self.with_state(|state| {
             let here = |phase: &&crate::state::PhaseState| Some(phase.started) >= state.stretch_started;
@@ -233,6 +251,7 @@ impl Run {
 
     /// Makes sure that all facts so far are on the disk.
     fn sync(&self) -> Result<(), RunError> {
+        channel::sync_channel(&self.place.dir.channel())?;
         Ok(self.ledger.borrow_mut().sync()?)
     }
 

@@ -16,6 +16,7 @@ use chrono::{DateTime, Utc};
 use indexmap::IndexMap;
 use serde_json::Value;
 
+use crate::economy::watch::Watch;
 use crate::event::{
     Content, Delivery, FailureKind, Order, Outcome, PathChange, PhaseStatus, RepoPath, RunEnd, Unreported, Usage,
     Verdict,
@@ -54,6 +55,8 @@ pub struct RunState {
     pub agents: AgentMap,
     /// Position in its list of engines that an agent was relayed to.
     pub relayed: BTreeMap<AgentName, usize>,
+    /// How the requests of each agent went, and the cache break that the last one showed.
+    pub watch: Watch,
     /// Engine deaths by engine, model and kind.
     pub deaths: BTreeMap<(EngineName, String, FailureKind), u32>,
     /// When the limit of an engine and model ends, as it said last.

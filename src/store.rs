@@ -10,6 +10,7 @@
 
 pub mod atomic;
 mod backward;
+pub mod channel;
 mod data_dir;
 mod error;
 mod journal;

@@ -7,6 +7,8 @@
 
 #[path = "cli/bad_input.rs"]
 mod bad_input;
+#[path = "cli/channel.rs"]
+mod channel;
 #[path = "cli/config.rs"]
 mod config;
 #[path = "cli/demo.rs"]

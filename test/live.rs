@@ -16,3 +16,5 @@ mod pi;
 #[path = "live/runs.rs"]
 mod runs;
 mod support;
+#[path = "live/warm.rs"]
+mod warm;

@@ -132,6 +132,20 @@ impl Child {
         self.identity
     }
 
+    /// Keeps what comes from now on somewhere else: a process that outlives its turn begins another's files.
+    pub fn keep(&mut self, keep: Keep) {
+        self.transcript = Transcript { file: keep.stdout, unsaved: None };
+        if let Some(errors) = &self.stderr {
+            errors.keep(keep.stderr);
+        }
+    }
+
+    /// Whether it has exited, as far as the system knows at this moment. It is not reaped.
+    pub fn has_exited(&self) -> bool {
+        let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        !matches!(rustix::process::waitid(WaitId::Pid(self.group), peek), Ok(None))
+    }
+
     /// Queues bytes for standard input and returns at once. A child that no longer reads is no error:
     /// what became of the turn is told by its output. One that lets 1024 writes wait is not reading
     /// either, and its input is closed.

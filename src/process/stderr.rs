@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 /// What is kept in memory: enough for the last words of any CLI.
@@ -13,11 +13,16 @@ const TAIL_BYTES: usize = 64 * 1024;
 /// What one read takes, a pipe's whole content on Linux.
 const READ_BYTES: usize = 64 * 1024;
 
+/// Files that may wait for the reading task to come round.
+const FILES_QUEUE: usize = 16;
+
 /// The task that reads a child's standard error. It ends with the stream, or when this is dropped.
 #[derive(Debug)]
 pub(super) struct Errors {
     task: JoinHandle<Kept>,
     enough: oneshot::Sender<()>,
+    /// Other files to keep what comes in.
+    files: mpsc::Sender<Option<File>>,
     kept: Option<Kept>,
 }
 
@@ -34,7 +39,14 @@ impl Errors {
     /// Starts reading.
     pub(super) fn read(stream: impl AsyncRead + Unpin + Send + 'static, file: Option<File>) -> Self {
         let (enough, stop) = oneshot::channel();
-        Self { task: tokio::spawn(keep(stream, file, stop)), enough, kept: None }
+        let (files, next_file) = mpsc::channel(FILES_QUEUE);
+        Self { task: tokio::spawn(keep(stream, file, stop, next_file)), enough, files, kept: None }
+    }
+
+    /// Keeps what comes from now on in another file, and forgets what came before.
+    pub(super) fn keep(&self, file: Option<File>) {
+        // A full queue is one of a reader that has ended.
+        let _ended = self.files.try_send(file);
     }
 
     /// Waits for the end of the stream. Safe to cancel.
@@ -54,13 +66,22 @@ impl Errors {
     }
 }
 
-async fn keep(mut stream: impl AsyncRead + Unpin, file: Option<File>, mut stop: oneshot::Receiver<()>) -> Kept {
+async fn keep(
+    mut stream: impl AsyncRead + Unpin,
+    mut file: Option<File>,
+    mut stop: oneshot::Receiver<()>,
+    mut files: mpsc::Receiver<Option<File>>,
+) -> Kept {
     let mut kept = Kept::default();
     let mut buffer = vec![0; READ_BYTES];
     loop {
         let read = tokio::select! {
             biased;
             _ = &mut stop => break,
+            Some(next) = files.recv() => {
+                (file, kept) = (next, Kept::default());
+                continue;
+            }
             read = stream.read(&mut buffer) => read,
         };
         let Ok(bytes @ 1..) = read else { break };

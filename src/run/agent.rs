@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::phase::PhaseResult;
 use super::prompt::Opening;
+use super::rotation::{Bound, Onward, ended_by_us};
 use super::turn::{TurnOrder, Turned};
 use super::{Run, RunError};
 use crate::engine::SessionChoice;
@@ -129,6 +130,7 @@ impl Run {
     pub(super) fn take(&self, order: &AgentOrder<'_>, envelope: Value) -> Result<PhaseResult, RunError> {
         let success = envelope::reports_success(&envelope);
         let summary = envelope.get("summary").and_then(Value::as_str).unwrap_or("no summary").to_owned();
+        self.post_notes(order.agent, &envelope)?;
         let taken = EnvelopeTaken { output: order.output.to_owned(), envelope };
         self.record(Some(&order.order.phase), Event::Envelope(taken))?;
         Ok(if success {
@@ -168,7 +170,7 @@ impl Run {
     ) -> Result<LegEnd, RunError> {
         let choice = self.choice(order.agent).clone();
         let opening = self.open_session(order, leg, &choice)?;
-        let mut prompt = self.compose(order.order, &opening, note.as_deref(), &self.schemas[order.output])?;
+        let mut prompt = self.first_prompt(order, leg, &opening, note.as_deref())?;
         let deadline = minutes(self.stop.phase_timeout_minutes).map(|span| Instant::now() + span);
         let mut session = opening.session;
         let (mut corrections, mut look) = (0, 0);
@@ -176,8 +178,10 @@ impl Run {
             if let Some((outcome, reason)) = self.over_budget(Some(&order.order.phase), Live::default())? {
                 return Ok(LegEnd::Stopped(outcome, reason));
             }
+            let bound = self.bound(order, &choice, &session);
             let asked = TurnOrder {
                 order: order.order,
+                phase: Some(&order.order.phase),
                 agent: order.agent,
                 leg,
                 turn,
@@ -185,11 +189,16 @@ impl Run {
                 session,
                 prompt,
                 deadline,
+                bound,
             };
             let told = match self.turn(asked).await? {
                 Turned::Stopped(outcome, reason) => return Ok(LegEnd::Stopped(outcome, reason)),
                 Turned::Ended(told) => told,
             };
+            if let Some(bound) = ended_by_us(bound, &told.end) {
+                (session, prompt) = self.onward(order, leg, &choice, bound)?;
+                continue;
+            }
             let correction = match told.end {
                 TurnEnd::Failed(failure) => return Ok(LegEnd::Died(failure)),
                 TurnEnd::Cut(cut) => Err(cut_off(cut)),
@@ -220,15 +229,51 @@ impl Run {
                     super::prompt::report_correction(&problem, &self.schemas[order.output])
                 }
             };
-            let known =
-                self.with_state(|state| state.agents.session(order.agent, choice.engine, &choice.model).cloned());
-            let Some(known) = known else {
+            let Some(known) = self.session(order, &choice) else {
                 let reason = format!("{} gave no session to correct its report in", choice.engine);
                 return Ok(LegEnd::Failed(Outcome::Failed, reason));
             };
-            session = SessionChoice::Resume(known);
+            session = known;
         }
         unreachable!("corrections and gates are counted")
+    }
+
+    /// The session that the agent is in now, to go on with.
+    fn session(&self, order: &AgentOrder<'_>, choice: &EngineChoice) -> Option<SessionChoice> {
+        let known = self.with_state(|state| state.agents.session(order.agent, choice.engine, &choice.model).cloned());
+        known.map(SessionChoice::Resume)
+    }
+
+    /// The session and the prompt that a leg goes on with after fia ended a turn.
+    fn onward(
+        &self,
+        order: &AgentOrder<'_>,
+        leg: u32,
+        choice: &EngineChoice,
+        bound: Bound,
+    ) -> Result<(SessionChoice, String), RunError> {
+        if let (Onward::Same(prompt), Some(session)) =
+            (self.go_on(order, leg, choice, bound)?, self.session(order, choice))
+        {
+            return Ok((session, prompt));
+        }
+        let opening = self.opening(order, leg + 1, choice)?;
+        let prompt = self.first_prompt(order, leg, &opening, None)?;
+        Ok((opening.session, prompt))
+    }
+
+    /// What a fresh or resumed session is told first in a leg.
+    fn first_prompt(
+        &self,
+        order: &AgentOrder<'_>,
+        leg: u32,
+        opening: &Opening,
+        note: Option<&str>,
+    ) -> Result<String, RunError> {
+        let mut prompt = self.compose(order.order, opening, note, &self.schemas[order.output])?;
+        let block = self.hear_leg(order, leg, &opening.session, &prompt)?;
+        super::hear::end_with(&mut prompt, &block);
+        Ok(prompt)
     }
 
     /// Applies every gate and returns all violations of all of them.
@@ -252,6 +297,9 @@ impl Run {
             let passed = violations.is_empty();
             all.extend(violations.iter().map(|violation| format!("{name}: {violation}")));
             let verdict = GateVerdict { gate: name.clone(), attempt: look, violations };
+            if !passed {
+                self.post_failed_gate(&order.order.phase, &verdict)?;
+            }
             let event = if passed { Event::GatePass(verdict) } else { Event::GateFail(verdict) };
             self.record(Some(&order.order.phase), event)?;
         }

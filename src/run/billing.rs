@@ -24,7 +24,7 @@ impl Run {
             return Ok(());
         };
         let billing = ApiKeyBilling { engine, variable: (*variable).to_owned() };
-        self.record(Some(&asked.order.phase), Event::ApiKeyBilling(billing))
+        self.record(asked.phase, Event::ApiKeyBilling(billing))
     }
 }
 

@@ -42,6 +42,9 @@ impl Run {
             if interrupted {
                 break;
             }
+            if *expect == Expect::Green && judged.exit != Some(0) {
+                self.post_failed_check(check, &log)?;
+            }
         }
         self.keep_check(before, order).await?;
         if interrupted {

@@ -77,6 +77,7 @@ impl Run {
         let system = self.system_prompt(order.agent)?;
         let asked = super::turn::TurnOrder {
             order: order.order,
+            phase: None,
             agent: order.agent,
             leg: 1,
             turn: 1,
@@ -84,6 +85,7 @@ impl Run {
             session: SessionChoice::Fresh,
             prompt: String::new(),
             deadline: None,
+            bound: None,
         };
         Ok(self.launch(&asked, &system))
     }

@@ -76,7 +76,11 @@ impl Ledger {
         if sessions {
             project(&mut self.kept, self.dir.agent_map(), &self.state.agents)?;
         }
-        Ok(())
+        // A shortfall of the cache is seen by holding a request against the one before, and is a fact of its own.
+        match self.state.watch.broken().cloned() {
+            Some(broken) => self.record(now, phase, Event::CacheBreak(broken)),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn sync(&mut self) -> Result<(), StoreError> {

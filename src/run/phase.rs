@@ -76,7 +76,8 @@ impl Run {
             tree_sha256: result.tree_sha256,
         };
         self.record(Some(&order.phase), Event::PhaseEnd(end))?;
-        self.sync()
+        self.sync()?;
+        self.remember_heard()
     }
 
     fn describe(&self, order: &Order) -> String {

@@ -11,14 +11,13 @@ use crate::engine::{self, SessionChoice};
 use crate::envelope::{self, Schema};
 use crate::event::{
     EngineContinuation, Event, Input, Order, PathChange, PrefixChanged, RepoPath, RetirementReason, RotationReason,
-    RotationStoodDown, SessionRetired, SessionRotation, Work,
+    SessionRetired, Work,
 };
 use crate::ids::{AgentName, PhaseName};
 use crate::plan::EngineChoice;
 use crate::plan::prompt::{SystemValues, UserValues, render_system, render_user};
 use crate::session::digest::Digest;
 use crate::session::reseed::{Fresh, Preamble};
-use crate::session::rotation::{Question, Rotation, decide};
 
 /// Characters of a check's output that a fix is told; the whole is in a file that it is told too.
 const CHECK_TAIL_CHARS: usize = 4000;
@@ -142,10 +141,7 @@ impl Run {
                 [] => "all checks passed".to_owned(),
                 some => format!("{} of {} checks failed", some.len(), checks.len()),
             },
-            "failures": failed.iter().map(|(check, _, log)| {
-                let command = self.plan.checks.get(check).map_or("", |check| &check.run);
-                format!("{check}: `{command}` failed; whole output in {}", self.place.shown(log))
-            }).collect::<Vec<_>>(),
+            "failures": failed.iter().map(|(check, _, log)| self.failed_check(check, log)).collect::<Vec<_>>(),
         });
         let mut output = String::new();
         for (_, _, log) in &failed {
@@ -162,53 +158,9 @@ impl Run {
         Ok(text.chars().skip(skip).collect())
     }
 
-    /// Gives the agent a fresh session when one is due, before the first turn of the phase.
-    pub(super) fn rotate_if_due(
-        &self,
-        order: &AgentOrder<'_>,
-        leg: u32,
-        choice: &EngineChoice,
-    ) -> Result<(), RunError> {
-        let phase = &order.order.phase;
-        let ceiling = self.plan.agents[order.agent].ceiling;
-        let decision = self.with_state(|state| {
-            let known = state.phases.get(phase);
-            decide(&Question {
-                ceiling,
-                entry: state.agents.entry(order.agent),
-                engine: choice.engine,
-                model: &choice.model,
-                death_marker: known.is_some_and(|phase| phase.death_marker || phase.permission_retried),
-            })
-        });
-        let Rotation::Due { reason, context_tokens } = decision else { return Ok(()) };
-        let archived = match self.archive(order.agent, choice) {
-            Ok(archived) => archived,
-            Err(message) => {
-                let stood_down = RotationStoodDown { agent: order.agent.clone(), message };
-                return self.record(Some(phase), Event::RotationStoodDown(stood_down));
-            }
-        };
-        let fresh = Fresh::Rotated { reason, context_tokens: Some(context_tokens), cap: ceiling };
-        let preamble_bytes = self.preamble(order, leg, fresh, archived.first()).len();
-        let from_session = self.with_state(|state| state.agents.entry(order.agent)?.session_id.clone());
-        self.record(
-            Some(phase),
-            Event::SessionRotation(SessionRotation {
-                agent: order.agent.clone(),
-                reason,
-                context_tokens: Some(context_tokens),
-                cap: ceiling,
-                from_session,
-                archived,
-                preamble_bytes,
-                price: None,
-            }),
-        )
-    }
-
     /// Moves an engine's session file aside. The error is the reason why it could not be moved.
     pub(super) fn archive(&self, agent: &AgentName, choice: &EngineChoice) -> Result<Vec<String>, String> {
+        self.residents.discard(agent);
         let Some(file) = engine::for_name(choice.engine).facts().session_file else { return Ok(Vec::new()) };
         match self.place.dir.archive(agent, file) {
             Ok(archived) => Ok(archived.into_iter().collect()),

@@ -12,6 +12,7 @@ use super::block::Heard;
 use super::guard::Guard;
 use super::ledger::Ledger;
 use super::recovery::{self, Refusal, Unchanged};
+use super::resident::Residents;
 use super::site::{self, Site};
 use super::stop::StopFiles;
 use super::{Bells, Run, RunError, Watch, interrupted, orphan};
@@ -171,7 +172,7 @@ pub fn start(beginning: Beginning, plan: Plan, stop: Stop, wanted: Option<RunId>
     let lock = lock(&beginning.repository, &beginning.data, &run, (beginning.now)())?;
     let dir = beginning.data.create_run(&run)?.ok_or_else(|| StartError::Taken { run: run.clone() })?;
     let journal = Journal::create(&dir.events(), run.clone())?;
-    begin(beginning, plan, stop, Logged { dir, journal, told: Told::default() }, lock, None)
+    begin(beginning, plan, stop, Logged { dir, journal, told: Told::default() }, lock, Stretch::First)
 }
 
 /// What a resume reads anew, and how it treats a tree that nobody touched.
@@ -201,7 +202,32 @@ pub fn resume(mut beginning: Beginning, run: &RunId, resumption: Resumption) -> 
     let mut plan = plan_of(run, &told.state)?;
     plan.engines = resumption.engines;
     let logged = Logged { dir, journal, told };
-    begin(beginning, plan, resumption.stop, logged, lock, Some(resumption.unchanged))
+    begin(beginning, plan, resumption.stop, logged, lock, Stretch::Resumed(resumption.unchanged))
+}
+
+/// What a question reads anew.
+#[derive(Debug, Clone)]
+pub struct Questioning {
+    /// The limits.
+    pub stop: Stop,
+    /// Programs, arguments and variables of the engines.
+    pub engines: IndexMap<EngineName, EngineSettings>,
+}
+
+/// Opens a run that is not live for a question to one of its agents; no stretch begins.
+///
+/// # Errors
+///
+/// When the work tree is in use, the log cannot be followed, or anything cannot be read or written.
+pub fn question(beginning: Beginning, run: &RunId, questioning: Questioning) -> Result<Begun, StartError> {
+    let lock = lock(&beginning.repository, &beginning.data, run, (beginning.now)())?;
+    let dir = beginning.data.run(run);
+    orphan::end_orphans(&dir)?;
+    let (told, end) = read(&dir)?;
+    let journal = Journal::resume(&dir.events(), run.clone(), &end)?;
+    let mut plan = plan_of(run, &told.state)?;
+    plan.engines = questioning.engines;
+    begin(beginning, plan, questioning.stop, Logged { dir, journal, told }, lock, Stretch::None)
 }
 
 /// Folds the log of a run.
@@ -259,6 +285,17 @@ fn read(dir: &RunDir) -> Result<(Told, LogEnd), StartError> {
     }
 }
 
+/// What begins with a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stretch {
+    /// Its first stretch.
+    First,
+    /// Another one.
+    Resumed(Unchanged),
+    /// None: an agent is asked something.
+    None,
+}
+
 /// A run on disk, ready for more.
 struct Logged {
     dir: RunDir,
@@ -292,7 +329,7 @@ fn begin(
     stop: Stop,
     logged: Logged,
     lock: Lock,
-    resumed: Option<Unchanged>,
+    stretch: Stretch,
 ) -> Result<Begun, StartError> {
     let Beginning { repository, data, bells, watchers, now } = beginning;
     let Logged { dir, journal, told: Told { state, projection } } = logged;
@@ -310,9 +347,9 @@ fn begin(
             judge_files: &plan.judge_files,
         },
     )?;
-    let verdict = match resumed {
-        Some(unchanged) => recovery::admit(&dir, &state, &mut tree, unchanged)?,
-        None => None,
+    let verdict = match stretch {
+        Stretch::Resumed(unchanged) => recovery::admit(&dir, &state, &mut tree, unchanged)?,
+        Stretch::First | Stretch::None => None,
     };
     let unrecorded = interrupted::find(&dir, &plan, &state, &mut tree)?;
     let first = state.origin.is_none();
@@ -353,13 +390,19 @@ fn begin(
         heard: Heard::default(),
         digests: RefCell::default(),
         pruning: RefCell::default(),
+        residents: Residents::default(),
+        stages: RefCell::default(),
         stop_files,
         mask,
         zone: zone::local(),
         now,
         started: tokio::time::Instant::now(),
     };
-    if resumed.is_some() {
+    if stretch == Stretch::None {
+        run.remember_heard()?;
+        return Ok(Begun { run });
+    }
+    if matches!(stretch, Stretch::Resumed(_)) {
         if let Some(verdict) = verdict {
             run.record(None, Event::Verdict(verdict))?;
             run.sync()?;
@@ -370,6 +413,7 @@ fn begin(
     run.record(None, Event::RunStart(begun))?;
     run.record_unrecorded(unrecorded)?;
     run.sync()?;
+    run.remember_heard()?;
     Ok(Begun { run })
 }
 

@@ -1,36 +1,42 @@
 //! One turn: a process started, recorded, told its prompt, read to its closing event, and ended.
 
+mod begin;
 mod spend;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use spend::{RequestEnd, Tally};
 
-use super::prompt::hexadecimal;
+use super::resident::Seat;
+use super::rotation::Bound;
 use super::stop::Urgency;
 use super::wait::Asked;
 use super::{Level, Run, RunError, millis};
+use crate::economy::cache::{hit_ratio, rewrite_factor};
 use crate::engine::failure;
-use crate::engine::{self, Decoder, Engine, Launch, ProcessKind, SessionChoice, Turn};
+use crate::engine::{self, Engine, ProcessKind, SessionChoice, Turn};
 use crate::event::item::{Cost, EngineEvent, Failure, Reset, TurnEnd, TurnOutcome};
 use crate::event::{
-    AgentEnd, AgentStart, Compacted, Event, FailureKind, LeaseKind, Order, Outcome, SessionSeen, ToolCall, TurnStatus,
-    Unreported,
+    AgentEnd, Compacted, Event, FailureKind, LeaseKind, Order, Outcome, SessionSeen, ToolCall, TurnStatus, Unreported,
+    Usage,
 };
-use crate::host::Mark;
-use crate::ids::{AgentName, SessionId};
+use crate::ids::{AgentName, PhaseName, SessionId};
 use crate::lines::RawLine;
 use crate::plan::EngineChoice;
-use crate::process::{Child, Ended, Finish, Keep, Limits};
+use crate::process::{Finish, Keep};
+use crate::session::lease::{Framing, Texts, sent};
+
+/// How long an engine may take to end its turn when it is asked; it answers within a tenth of a second.
+const INTERRUPT_GRACE: Duration = Duration::from_secs(5);
 
 /// What a turn is to do.
 pub(super) struct TurnOrder<'a> {
     pub(super) order: &'a Order,
+    /// The phase that its facts belong to; none for a question between stretches.
+    pub(super) phase: Option<&'a PhaseName>,
     pub(super) agent: &'a AgentName,
     pub(super) leg: u32,
     pub(super) turn: u32,
@@ -39,6 +45,8 @@ pub(super) struct TurnOrder<'a> {
     pub(super) prompt: String,
     /// When the leg has to be over.
     pub(super) deadline: Option<Instant>,
+    /// Where fia ends it, if it may.
+    pub(super) bound: Option<Bound>,
 }
 
 /// How a turn came out.
@@ -65,118 +73,62 @@ enum Halt {
 impl Run {
     /// Runs one turn. Whatever happens in it is in the log when this returns.
     pub(super) async fn turn(&self, asked: TurnOrder<'_>) -> Result<Turned, RunError> {
-        let engine = engine::for_name(asked.choice.engine);
-        let system = self.system_prompt(asked.agent)?;
-        self.save_prompt(&asked)?;
-        let mut launch = self.launch(&asked, &system);
-        self.attach_pruning(&asked, &mut launch)?;
-        let spec = match engine.launch(&launch) {
-            Ok(spec) => spec,
-            Err(error) => return Ok(refused(format!("{error}; {}", error.hint))),
-        };
-        let keep = Keep {
-            stdout: Some(self.place.dir.open_append(&Self::leg_file(&asked, "transcript.jsonl"))?),
-            stderr: Some(self.place.dir.open_append(&Self::leg_file(&asked, "stderr"))?),
-        };
-        let mut child = match Child::spawn(&spec, keep, Limits::default()) {
-            Ok(child) => child,
-            Err(error) => {
-                let said = format!("cannot start {}: {error}; {}", asked.choice.engine, error.hint());
-                return Ok(refused(said));
+        // A second try has a new process, which is not lost in this sense.
+        loop {
+            if let Some(turned) = self.try_turn(&asked).await? {
+                return Ok(turned);
             }
-        };
-        let mut live = Live::new(self, &asked, engine);
-        self.record_start(&asked, &child, &system)?;
-        self.name_billing(&asked, engine.facts(), &spec)?;
-        self.sync()?;
-        let turn = Turn {
-            text: asked.prompt.clone(),
-            system,
-            first: asked.session == SessionChoice::Fresh && asked.turn == 1,
-            process: ProcessKind::OneShot,
-        };
-        child.send(engine.prompt(&turn));
-        child.close_stdin();
-        let halt = live.read(&mut child).await?;
-        let how = match halt {
-            Some(Halt::Kill) => Finish::KillNow,
-            Some(_) => Finish::Stop,
-            None => Finish::Closing,
-        };
-        let ended = child.finish(how, &mut |_| {}).await;
-        live.close(halt.as_ref(), &ended)
-    }
-
-    pub(super) fn launch(&self, asked: &TurnOrder<'_>, system: &str) -> Launch {
-        let agent = &self.plan.agents[asked.agent];
-        let settings = self.plan.engines.get(&asked.choice.engine).cloned().unwrap_or_default();
-        let agent_dir = self.place.dir.agent(asked.agent);
-        Launch {
-            cwd: self.place.top.clone(),
-            run_dir: self.place.dir.path().to_owned(),
-            system_file: agent_dir.join("system.md"),
-            agent_dir,
-            program: settings.program,
-            args: settings.args,
-            env: settings.env.into_iter().collect(),
-            model: asked.choice.model.clone(),
-            level: self.level(asked),
-            tools: agent.tools.clone(),
-            extensions: agent.extensions.clone(),
-            permission_mode: settings.permission_mode,
-            system: system.to_owned(),
-            session: asked.session.clone(),
-            process: ProcessKind::OneShot,
-            max_turns: None,
-            base_url: None,
-            phase: asked.order.phase.to_string(),
-            leg: asked.leg,
-            turn: asked.turn,
         }
     }
 
-    /// Effort or thinking of a phase.
-    fn level(&self, asked: &TurnOrder<'_>) -> Option<String> {
-        self.plan.agents[asked.agent].level(asked.choice, asked.order.label()).map(str::to_owned)
-    }
-
-    /// A file of a leg, relative to the run directory.
-    fn leg_file(asked: &TurnOrder<'_>, what: &str) -> PathBuf {
-        PathBuf::from(format!("agents/{}/{}.{}.{what}", asked.agent, asked.order.phase, asked.leg))
-    }
-
-    fn save_prompt(&self, asked: &TurnOrder<'_>) -> Result<(), RunError> {
-        let file = Self::leg_file(asked, &format!("{}.user.md", asked.turn));
-        Ok(self.place.dir.save(&file, asked.prompt.as_bytes())?)
-    }
-
-    fn record_start(&self, asked: &TurnOrder<'_>, child: &Child, system: &str) -> Result<(), RunError> {
-        let mark = Mark::new(child.identity()).map_err(|source| RunError::File {
-            action: "read the boot id of this machine for",
-            path: self.place.dir.path().to_owned(),
-            source,
-        })?;
-        let session_id = match &asked.session {
-            SessionChoice::Fresh => None,
-            SessionChoice::Resume(session) => Some(session.clone()),
+    /// Runs one turn; `None` when a process that had waited for it was lost before it said a word.
+    async fn try_turn(&self, asked: &TurnOrder<'_>) -> Result<Option<Turned>, RunError> {
+        let engine = engine::for_name(asked.choice.engine);
+        let system = self.system_prompt(asked.agent)?;
+        self.save_prompt(asked)?;
+        let keep = Keep {
+            stdout: Some(self.place.dir.open_append(&Self::leg_file(asked, "transcript.jsonl"))?),
+            stderr: Some(self.place.dir.open_append(&Self::leg_file(asked, "stderr"))?),
         };
-        let start = AgentStart {
-            agent: asked.agent.clone(),
-            leg: asked.leg,
-            turn: asked.turn,
-            engine: asked.choice.engine,
-            model: asked.choice.model.clone(),
-            level: self.level(asked),
-            lease: if session_id.is_some() { LeaseKind::Restored } else { LeaseKind::Cold },
-            session_id,
-            system_sha256: hexadecimal(&Sha256::digest(system.as_bytes())),
-            host: mark.host,
-            boot_id: mark.boot_id,
-            pid: mark.pid,
-            process_started: mark.process_started,
-            prompt_sha256: hexadecimal(&Sha256::digest(asked.prompt.as_bytes())),
+        let mut launch = self.launch(asked, &system);
+        self.attach_pruning(asked, &mut launch)?;
+        let mut seat = match self.seat(asked.agent, launch, keep).await? {
+            Ok(seat) => seat,
+            Err(said) => return Ok(Some(refused(said))),
         };
-        self.record(Some(&asked.order.phase), Event::AgentStart(start))
+        self.record_start(asked, &seat, &system)?;
+        if let Some(spec) = &seat.started {
+            self.name_billing(asked, engine.facts(), spec)?;
+        }
+        self.sync()?;
+        let texts = Texts { framing: Framing::ByFlag, replay: &asked.prompt, newest: &asked.prompt };
+        let turn = Turn {
+            text: sent(seat.lease, texts),
+            system,
+            first: asked.session == SessionChoice::Fresh,
+            process: seat.process,
+        };
+        seat.child.send(engine.prompt(&turn));
+        if seat.process == ProcessKind::OneShot {
+            seat.child.close_stdin();
+        }
+        let mut live = Live::new(self, asked, &seat, engine);
+        let halt = live.read(&mut seat).await?;
+        seat.window = live.window;
+        let how = match halt {
+            None => {
+                let late = self.leave(seat, asked.agent, live.outcome.as_ref(), live.session.clone()).await?;
+                if live.lease == LeaseKind::Warm && live.is_silent() && live.outcome.is_none() {
+                    return Ok(None);
+                }
+                return live.close(None, late).map(Some);
+            }
+            Some(Halt::Kill) => Finish::KillNow,
+            Some(Halt::Asked(_)) if live.interrupt(&mut seat).await? => Finish::Closing,
+            Some(_) => Finish::Stop,
+        };
+        let late = self.end_seat(seat, asked.agent, how).await;
+        live.close(halt.as_ref(), Some(late)).map(Some)
     }
 }
 
@@ -189,7 +141,13 @@ fn refused(message: String) -> Turned {
 struct Live<'a> {
     run: &'a Run,
     asked: &'a TurnOrder<'a>,
-    decoder: Box<dyn Decoder>,
+    lease: LeaseKind,
+    /// What ends the turn of a process that outlives it; `None` where nothing but a signal does.
+    interrupt: Option<Vec<u8>>,
+    /// Whether the turn is to be ended now, because its session outgrew the bound.
+    outgrown: Outgrown,
+    /// Lines that came.
+    lines: u64,
     events: Vec<EngineEvent>,
     started: Instant,
     session: Option<SessionId>,
@@ -203,8 +161,19 @@ struct Live<'a> {
     over: Option<(Asked, RequestEnd)>,
 }
 
+/// Whether a session outgrew its bound in this turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outgrown {
+    /// Not yet.
+    No,
+    /// At this tool result, and the engine is to be told.
+    Now,
+    /// The engine was told.
+    Told,
+}
+
 impl<'a> Live<'a> {
-    fn new(run: &'a Run, asked: &'a TurnOrder<'a>, engine: &'static dyn Engine) -> Self {
+    fn new(run: &'a Run, asked: &'a TurnOrder<'a>, seat: &Seat, engine: &'static dyn Engine) -> Self {
         let session = match &asked.session {
             SessionChoice::Resume(session) => Some(session.clone()),
             SessionChoice::Fresh => None,
@@ -213,13 +182,16 @@ impl<'a> Live<'a> {
         Self {
             run,
             asked,
-            decoder: engine.decoder(),
+            lease: seat.lease,
+            interrupt: engine.interrupt().filter(|_| seat.process == ProcessKind::Resident),
+            outgrown: Outgrown::No,
+            lines: 0,
             events: Vec::new(),
             started: Instant::now(),
             session,
             model: asked.choice.model.clone(),
-            window: None,
-            tally: Tally::NOTHING,
+            window: seat.window,
+            tally: Tally::default(),
             tools: BTreeMap::new(),
             outcome: None,
             over: None,
@@ -227,7 +199,7 @@ impl<'a> Live<'a> {
     }
 
     /// Reads until the closing event, the end of the stream, a limit or a request to stop.
-    async fn read(&mut self, child: &mut Child) -> Result<Option<Halt>, RunError> {
+    async fn read(&mut self, seat: &mut Seat) -> Result<Option<Halt>, RunError> {
         let idle = super::agent::minutes(self.run.stop.idle_timeout_minutes);
         let (mut level, mut news) = (self.run.bells.level.clone(), self.run.bells.news.clone());
         let mut quiet_since = Instant::now();
@@ -253,15 +225,20 @@ impl<'a> Live<'a> {
                         return Ok(Some(Halt::Asked(asked)));
                     }
                 }
-                line = child.line() => {
+                line = seat.child.line() => {
                     self.run.record_pruning(self.asked)?;
                     quiet_since = Instant::now();
+                    self.lines += u64::from(line.is_some());
                     match line {
                         Some(RawLine::Line(line)) => {
-                            self.decoder.line(line, &mut self.events);
+                            seat.decoder.line(line, &mut self.events);
                             self.take_events()?;
                             if let (Some((over, RequestEnd::Over)), None) = (&self.over, &self.outcome) {
                                 return Ok(Some(Halt::Asked(over.clone())));
+                            }
+                            if let (Outgrown::Now, Some(words)) = (self.outgrown, &self.interrupt) {
+                                seat.child.send(words.clone());
+                                self.outgrown = Outgrown::Told;
                             }
                         }
                         Some(RawLine::TooLong { .. }) => {}
@@ -283,6 +260,23 @@ impl<'a> Live<'a> {
         Ok(None)
     }
 
+    /// Asks the engine to end its turn, so that its session is left in order. False when it cannot be asked or does
+    /// not answer in time.
+    async fn interrupt(&mut self, seat: &mut Seat) -> Result<bool, RunError> {
+        let Some(words) = self.interrupt.take() else { return Ok(false) };
+        seat.child.send(words);
+        let give_up = Instant::now() + INTERRUPT_GRACE;
+        while self.outcome.is_none() {
+            match tokio::time::timeout_at(give_up, seat.child.line()).await {
+                Ok(Some(RawLine::Line(line))) => seat.decoder.line(line, &mut self.events),
+                Ok(Some(RawLine::TooLong { .. })) => {}
+                Ok(None) | Err(_) => return Ok(false),
+            }
+            self.take_events()?;
+        }
+        Ok(true)
+    }
+
     fn take_events(&mut self) -> Result<(), RunError> {
         let mut events = std::mem::take(&mut self.events);
         for event in events.drain(..) {
@@ -293,7 +287,7 @@ impl<'a> Live<'a> {
     }
 
     fn record(&self, event: Event) -> Result<(), RunError> {
-        self.run.record(Some(&self.asked.order.phase), event)
+        self.run.record(self.asked.phase, event)
     }
 
     fn take(&mut self, event: EngineEvent) -> Result<(), RunError> {
@@ -352,23 +346,36 @@ impl<'a> Live<'a> {
     fn tool_ended(&mut self, call: &str, ok: bool, first_line: &str) -> Result<(), RunError> {
         self.run.with_digest(self.asked.agent, |digest| digest.result(ok, first_line));
         let Some((started, tool, summary)) = self.tools.remove(call) else { return Ok(()) };
+        if self.tools.is_empty() && self.outgrown == Outgrown::No && self.is_outgrown() {
+            self.outgrown = Outgrown::Now;
+        }
         let elapsed_ms = millis(started.elapsed());
         let summary = self.run.mask.text(&summary).into_owned();
         self.record(Event::ToolCall(ToolCall { summary, agent: self.asked.agent.clone(), tool, ok, elapsed_ms }))
     }
 
-    /// Names the end of the turn and writes it down.
-    fn close(mut self, halt: Option<&Halt>, ended: &Ended) -> Result<Turned, RunError> {
+    /// Whether the engine has not said a word in this turn.
+    fn is_silent(&self) -> bool {
+        self.lines == 0
+    }
+
+    /// Whether the last reading is at the bound. A fresh session that begins there is left alone: another one would
+    /// begin there too.
+    fn is_outgrown(&self) -> bool {
+        let Some(bound) = self.asked.bound else { return false };
+        let reached = |context: Option<u64>| context.is_some_and(|context| context >= bound.ceiling);
+        let began_there = reached(self.tally.usages.first().map(Usage::context));
+        reached(self.tally.context) && !(self.asked.session == SessionChoice::Fresh && began_there)
+    }
+
+    /// Names the end of the turn and writes it down. `late` is how it ended when its stream did not say so.
+    fn close(mut self, halt: Option<&Halt>, late: Option<TurnOutcome>) -> Result<Turned, RunError> {
         self.run.record_pruning(self.asked)?;
-        let told = self.outcome.take().or_else(|| self.decoder.end(&ended.exit, &ended.stderr_tail));
-        let mut outcome = told.unwrap_or_else(|| {
-            let failure = failure::without_closing_event(ended.exit, &ended.stderr_tail);
-            TurnOutcome { end: TurnEnd::Failed(failure), text: None, usage: None, cost: None }
-        });
-        // A resume that failed before any answer says that the session is at fault, not the engine.
-        if let (TurnEnd::Failed(failure), SessionChoice::Resume(_), 0) =
-            (&outcome.end, &self.asked.session, self.tally.requests)
-        {
+        let told = self.outcome.take().or(late);
+        let mut outcome = told.unwrap_or_else(|| failed(FailureKind::Crash, "ended without a closing event"));
+        // A resume that failed before any answer says that the session is at fault, not the engine. A process that
+        // had the session before is lost, which says nothing of the session.
+        if let (TurnEnd::Failed(failure), LeaseKind::Restored, 0) = (&outcome.end, self.lease, self.tally.requests) {
             outcome.end = TurnEnd::Failed(failure::of_resume(failure.clone()));
         }
         let stopped = match halt {
@@ -425,8 +432,8 @@ impl<'a> Live<'a> {
             session_cost_usd,
             requests: self.tally.requests,
             context_tokens: self.tally.context,
-            cache_hit_ratio: ratio(self.tally.sum.cache_read, self.tally.sum.context()),
-            rewrite_factor: ratio(self.tally.sum.cache_write, self.tally.largest),
+            cache_hit_ratio: hit_ratio(&self.tally.usages),
+            rewrite_factor: rewrite_factor(&self.tally.usages),
             elapsed_ms: millis(self.started.elapsed()),
         }))?;
         if ended == TurnStatus::Completed && (self.tally.context.is_none() || usage.is_none()) {
@@ -442,9 +449,4 @@ impl<'a> Live<'a> {
 fn failed(kind: FailureKind, message: &str) -> TurnOutcome {
     let failure = Failure { kind, message: message.to_owned(), reset: Reset::Unknown };
     TurnOutcome { end: TurnEnd::Failed(failure), text: None, usage: None, cost: None }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
-fn ratio(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
 }

@@ -1,7 +1,9 @@
 //! Whether an agent gets a fresh session: decided once, at the start of a phase, before its first turn.
 
+use crate::economy::break_even::{Standing, reason};
 use crate::event::RotationReason;
 use crate::ids::EngineName;
+use crate::plan::RotationPolicy;
 use crate::session::AgentEntry;
 
 /// What the decision depends on.
@@ -17,6 +19,10 @@ pub struct Question<'a> {
     pub model: &'a str,
     /// Whether an engine died in this phase: its next leg is a continuation, not a rotation.
     pub death_marker: bool,
+    /// What decides below the ceiling.
+    pub policy: RotationPolicy,
+    /// The session against a fresh one, where price may decide and there is enough to reckon with.
+    pub standing: Option<&'a Standing>,
 }
 
 /// The answer.
@@ -34,18 +40,18 @@ pub enum Rotation {
 }
 
 /// Decides by SPEC 6.3: rotate if and only if there is a ceiling, the agent has a session on this engine and
-/// model, its live context is known and at or over the ceiling, and no engine died in this phase.
+/// model, its live context is known and at or over the ceiling, and no engine died in this phase. Below the ceiling
+/// the policy may let price decide (SPEC 6.9).
 pub fn decide(question: &Question<'_>) -> Rotation {
     let Some(entry) = question.entry else { return Rotation::Never };
     let same = entry.coding_agent == question.engine && entry.model == question.model;
     if question.ceiling == 0 || question.death_marker || entry.session_id.is_none() || !same {
         return Rotation::Never;
     }
-    match entry.context_tokens {
-        Some(context_tokens) if context_tokens >= question.ceiling => {
-            Rotation::Due { reason: RotationReason::Ceiling, context_tokens }
-        }
-        Some(_) | None => Rotation::Never,
+    let Some(context_tokens) = entry.context_tokens else { return Rotation::Never };
+    match reason(question.policy, question.ceiling, context_tokens, question.standing) {
+        Some(reason) => Rotation::Due { reason, context_tokens },
+        None => Rotation::Never,
     }
 }
 
@@ -55,6 +61,8 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     use super::*;
+    use crate::economy::break_even::CacheState;
+    use crate::economy::prices::{CacheLifetime, Rates};
     use crate::ids::SessionId;
 
     fn entry(context_tokens: Option<u64>) -> AgentEntry {
@@ -77,8 +85,20 @@ mod tests {
         }
     }
 
+    fn question(entry: Option<&AgentEntry>, ceiling: u64) -> Question<'_> {
+        Question {
+            ceiling,
+            entry,
+            engine: EngineName::Pi,
+            model: "loop/one",
+            death_marker: false,
+            policy: RotationPolicy::Ceiling,
+            standing: None,
+        }
+    }
+
     fn ask(entry: Option<&AgentEntry>, ceiling: u64) -> Rotation {
-        decide(&Question { ceiling, entry, engine: EngineName::Pi, model: "loop/one", death_marker: false })
+        decide(&question(entry, ceiling))
     }
 
     const DUE: Rotation = Rotation::Due { reason: RotationReason::Ceiling, context_tokens: 180_000 };
@@ -104,8 +124,7 @@ mod tests {
     #[test]
     fn r6_3_another_engine_or_model_never_rotates() {
         let full = entry(Some(180_000));
-        let question =
-            Question { ceiling: 1, entry: Some(&full), engine: EngineName::Pi, model: "loop/one", death_marker: false };
+        let question = question(Some(&full), 1);
         assert_eq!(decide(&question), DUE);
         assert_eq!(decide(&Question { engine: EngineName::Claude, ..question }), Rotation::Never);
         assert_eq!(decide(&Question { model: "loop/two", ..question }), Rotation::Never);
@@ -114,8 +133,27 @@ mod tests {
     #[test]
     fn r6_3_a_death_marker_of_this_phase_holds_the_rotation_back() {
         let full = entry(Some(180_000));
-        let question =
-            Question { ceiling: 1, entry: Some(&full), engine: EngineName::Pi, model: "loop/one", death_marker: true };
-        assert_eq!(decide(&question), Rotation::Never);
+        assert_eq!(decide(&Question { death_marker: true, ..question(Some(&full), 1) }), Rotation::Never);
+    }
+
+    #[test]
+    fn r6_9_price_decides_below_the_ceiling_and_never_against_what_forbids_a_rotation() {
+        let large = entry(Some(120_000));
+        let cold = Standing {
+            context: 120_000,
+            fresh: 40_000,
+            prefix: 20_000,
+            expected: 1,
+            cache: CacheState::Cold,
+            rates: Rates::STANDARD,
+            lifetime: CacheLifetime::FiveMinutes,
+        };
+        let priced = |policy| Question { policy, standing: Some(&cold), ..question(Some(&large), 180_000) };
+        let due = Rotation::Due { reason: RotationReason::Expired, context_tokens: 120_000 };
+        assert_eq!(decide(&priced(RotationPolicy::BreakEven)), due);
+        assert_eq!(decide(&priced(RotationPolicy::Ceiling)), Rotation::Never);
+        let marked = Question { death_marker: true, ..priced(RotationPolicy::BreakEven) };
+        assert_eq!(decide(&marked), Rotation::Never);
+        assert_eq!(decide(&Question { ceiling: 0, ..priced(RotationPolicy::BreakEven) }), Rotation::Never);
     }
 }

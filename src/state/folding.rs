@@ -38,6 +38,7 @@ impl RunState {
     pub fn apply(&mut self, record: &Record) -> Result<(), Impossible> {
         self.check(record)?;
         self.agents.apply(record.ts, &record.event);
+        self.watch.apply(record);
         let phase = record.phase.as_ref();
         let before = self.last_record.replace(record.ts);
         match &record.event {
@@ -64,7 +65,8 @@ impl RunState {
             }
             Event::Waiting(waiting) => self.waits(record, waiting),
             Event::Verdict(verdict) => self.verdict_given(verdict),
-            Event::Message(delivery) => self.in_phase(phase, |open| open.staged.push(delivery.clone())),
+            // A later leg renders anew, and takes the place of what an earlier one was shown.
+            Event::Message(delivery) => self.in_phase(phase, |open| open.staged = vec![delivery.clone()]),
             Event::PhaseReused(reused) => self.reused(&reused.step),
             Event::StepSkipped(skipped) => self.skipped(skipped),
             Event::TreeChanged(changed) => self.tree_changed(phase, &changed.changes),
@@ -126,7 +128,7 @@ impl RunState {
             named.is_some_and(|name| self.phases.get(name).is_some_and(|phase| phase.progress == Progress::Open));
         let fits = match need {
             Needs::Phase => open,
-            Needs::Turn => open || stage == Stage::Ended,
+            Needs::Turn => open || named.is_none() || stage == Stage::Ended,
             Needs::Begin => named.is_some() && !open,
             Needs::Nothing | Needs::Stretch | Needs::Run => true,
         };

@@ -67,7 +67,8 @@ pub(super) enum Needs {
     Begin,
     /// Anything but an empty run: people act on a run whether it lives or not.
     Run,
-    /// An open phase, or an ended stretch: `fia ask` turns to an agent between stretches.
+    /// An open phase that the record names, or none: `fia ask` turns to an agent between stretches, and a stretch that
+    /// was killed has no end.
     Turn,
 }
 
@@ -82,8 +83,7 @@ impl Needs {
             (Self::Phase, Stage::InPhase) => true,
             (Self::Phase, Stage::Between | Stage::Ended) => false,
             (Self::Run, Stage::Between | Stage::InPhase | Stage::Ended) => true,
-            (Self::Turn, Stage::InPhase | Stage::Ended) => true,
-            (Self::Turn, Stage::Between) => false,
+            (Self::Turn, Stage::Between | Stage::InPhase | Stage::Ended) => true,
         }
     }
 }
@@ -98,7 +98,6 @@ pub(super) fn needs(event: &Event) -> Needs {
         | Event::BudgetWarning(_)
         | Event::Waiting(_)
         | Event::TreeChanged(_)
-        | Event::ExternalChange(_)
         | Event::PermissionRetry(_) => Needs::Stretch,
         Event::PhaseStart(_) => Needs::Begin,
         Event::PhaseEnd(_)
@@ -129,7 +128,7 @@ pub(super) fn needs(event: &Event) -> Needs {
         | Event::PrefixChanged(_)
         | Event::ContextPruned(_)
         | Event::ApiKeyBilling(_) => Needs::Turn,
-        Event::Verdict(_) | Event::Error(_) | Event::SessionEvicted(_) => Needs::Run,
+        Event::Verdict(_) | Event::Error(_) | Event::SessionEvicted(_) | Event::ExternalChange(_) => Needs::Run,
     }
 }
 

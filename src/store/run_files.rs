@@ -105,6 +105,19 @@ impl RunDir {
         crate::fault::point("rename: after");
         Ok(Some(format!("agents/{agent}/{name}")))
     }
+
+    /// Moves a file that cannot be read out of the way, to `NAME.damaged`, in the place of one that went before it.
+    /// Returns that name.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be renamed.
+    pub fn set_aside(&self, file: &str) -> Result<String, StoreError> {
+        let aside = format!("{file}.damaged");
+        let path = self.path().join(file);
+        fs::rename(&path, self.path().join(&aside)).map_err(StoreError::io("rename", &path))?;
+        Ok(aside)
+    }
 }
 
 #[cfg(test)]

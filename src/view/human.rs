@@ -8,7 +8,7 @@ use super::numbers::{UNKNOWN, clock, count, span};
 use super::projection::Projection;
 use super::rows::{PhaseRow, PhaseState};
 use super::{text, words};
-use crate::event::{AgentStart, Approval, Event, Record, Waiting};
+use crate::event::{AgentStart, Approval, BreakCause, Event, Record, Waiting};
 use crate::ids::RunId;
 
 /// The fold that writes the plain log.
@@ -69,6 +69,8 @@ impl PlainLog {
             Event::EngineRelay(_) => format!("relay: {}", described()),
             Event::EngineFallback(fallback) if fallback.ready => return None,
             Event::Error(fault) => format!("error: {}", fault.message),
+            // That of a rotation was told with it.
+            Event::CacheBreak(broken) if broken.cause == BreakCause::Rotation => return None,
             Event::CacheBreak(_) => format!("cache break: {}", described()),
             Event::SessionRotation(_) => format!("session rotated: {}", described().replace('≥', ">=")),
             Event::Waiting(waiting) => self.wait_line(record, waiting),

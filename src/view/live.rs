@@ -15,7 +15,7 @@ use super::paint::{Ink, Paint};
 use super::projection::Projection;
 use super::rows::PhaseRow;
 use super::{text, words};
-use crate::event::{Event, Record};
+use crate::event::{BreakCause, Event, Record};
 use crate::ids::PhaseName;
 
 /// Phases at work that the block shows; a parallel block may have more.
@@ -125,6 +125,7 @@ impl Live {
                 let what = format!("{}: {}", error.kind.as_str(), error.message);
                 vec![lines.note("✗", phase, error.agent.as_str(), &what)]
             }
+            Event::CacheBreak(broken) if broken.cause == BreakCause::Rotation => Vec::new(),
             Event::SessionRetired(_)
             | Event::RotationStoodDown(_)
             | Event::UsageUnknown(_)

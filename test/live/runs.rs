@@ -48,7 +48,7 @@ impl Cli {
 pub(super) struct Stage {
     pub(super) env: TestEnv,
     pub(super) provider: Provider,
-    cli: Cli,
+    pub(super) cli: Cli,
 }
 
 impl Stage {
@@ -132,7 +132,7 @@ impl Stage {
 }
 
 /// Records of a type, or of a log name.
-fn of<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
+pub(super) fn of<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
     events.iter().filter(|event| event["type"] == kind || event["name"] == kind).collect()
 }
 
@@ -145,7 +145,7 @@ fn green() -> String {
     RED.replace("{name}\")", "{}\", name.to_uppercase())")
 }
 
-fn report(fields: &Value) -> String {
+pub(super) fn report(fields: &Value) -> String {
     format!("Done.\n\n```json\n{fields}\n```")
 }
 

@@ -7,18 +7,20 @@ use crate::run::RunError;
 use crate::state::budget::Live as Used;
 
 /// What the requests of a turn add up to.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Tally {
     pub(super) requests: u32,
     pub(super) context: Option<u64>,
-    pub(super) largest: u64,
+    pub(super) usages: Vec<Usage>,
     pub(super) sum: Usage,
     /// Dollars, as long as every request can be priced.
     pub(super) cost: Option<f64>,
 }
 
-impl Tally {
-    pub(super) const NOTHING: Self = Self { requests: 0, context: None, largest: 0, sum: Usage::NONE, cost: Some(0.0) };
+impl Default for Tally {
+    fn default() -> Self {
+        Self { requests: 0, context: None, usages: Vec::new(), sum: Usage::NONE, cost: Some(0.0) }
+    }
 }
 
 /// Whether the request that used up a budget is over.
@@ -41,7 +43,7 @@ impl Live<'_> {
         };
         let context = usage.context();
         self.tally.context = Some(context);
-        self.tally.largest = self.tally.largest.max(context);
+        self.tally.usages.push(usage);
         self.tally.sum += usage;
         let price = self.prices().and_then(|known| known.of_request(context).map(|prices| prices.cost_usd(&usage)));
         self.tally.cost = self.tally.cost.zip(price).map(|(sum, price)| sum + price);
@@ -53,7 +55,7 @@ impl Live<'_> {
         }))?;
         if self.over.is_none() {
             let live = Used { usage: self.tally.sum, cost_usd: self.tally.cost };
-            let over = self.run.over_budget(Some(&self.asked.order.phase), live)?;
+            let over = self.run.over_budget(self.asked.phase, live)?;
             // A message that asks for a tool may show it before its usage.
             let end = if self.tools.is_empty() { RequestEnd::Open } else { RequestEnd::Over };
             self.over = over.map(|over| (over, end));

@@ -34,43 +34,43 @@ fn the_transition_table() {
     run_start             yes    yes      yes           yes
     phase_start           -      yes      yes           -
     phase_end             -      -        of its phase  -
-    agent_start           -      -        of its phase  yes
-    agent_end             -      -        of its phase  yes
-    session               -      -        of its phase  yes
-    context               -      -        of its phase  yes
-    tool_call             -      -        of its phase  yes
+    agent_start           -      yes      of its phase  yes
+    agent_end             -      yes      of its phase  yes
+    session               -      yes      of its phase  yes
+    context               -      yes      of its phase  yes
+    tool_call             -      yes      of its phase  yes
     check                 -      -        of its phase  -
     gate_pass             -      -        of its phase  -
     gate_fail             -      -        of its phase  -
-    engine_error          -      -        of its phase  yes
+    engine_error          -      yes      of its phase  yes
     engine_retry          -      -        of its phase  -
     engine_relay          -      -        of its phase  -
     engine_fallback       -      -        of its phase  -
     engine_continuation   -      -        of its phase  -
-    cache_break           -      -        of its phase  yes
+    cache_break           -      yes      of its phase  yes
     error                 -      yes      yes           yes
     waiting               -      yes      yes           -
     approval              -      -        of its phase  -
     verdict               -      yes      yes           yes
-    message               -      -        of its phase  yes
+    message               -      yes      of its phase  yes
     run_end               -      yes      yes           -
     envelope              -      -        of its phase  -
     session_rotation      -      -        of its phase  -
-    session_retired       -      -        of its phase  yes
+    session_retired       -      yes      of its phase  yes
     rotation_stood_down   -      -        of its phase  -
-    usage_unknown         -      -        of its phase  yes
-    compacted             -      -        of its phase  yes
+    usage_unknown         -      yes      of its phase  yes
+    compacted             -      yes      of its phase  yes
     phase_reused          -      yes      yes           -
     step_skipped          -      yes      yes           -
     tree_changed          -      yes      yes           -
     permission_retry      -      yes      yes           -
-    external_change       -      yes      yes           -
+    external_change       -      yes      yes           yes
     committed             -      -        of its phase  -
     budget_warning        -      yes      yes           -
     bounded_continuation  -      -        of its phase  -
-    prefix_changed        -      -        of its phase  yes
-    context_pruned        -      -        of its phase  yes
+    prefix_changed        -      yes      of its phase  yes
+    context_pruned        -      yes      of its phase  yes
     session_evicted       -      yes      yes           yes
-    api_key_billing       -      -        of its phase  yes
+    api_key_billing       -      yes      of its phase  yes
     ");
 }
