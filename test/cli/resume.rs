@@ -101,6 +101,8 @@ fn a_held_work_tree_is_refused_and_the_holder_named() {
     }
     let verdict = project.fia(&["verdict", "set", &run, "--missing", "x"]);
     assert!(verdict.end() == "exit 2" && verdict.stderr.contains("is live"), "{verdict}");
+    running.signal(Signal::INT);
+    assert_eq!(running.finish().end(), "exit 130");
 }
 
 #[test]
