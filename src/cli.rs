@@ -13,8 +13,10 @@ mod demo;
 mod doctor;
 mod events;
 mod figures;
+mod gateway;
 mod held;
 mod message;
+mod notify;
 mod project;
 mod query;
 mod reading;
@@ -23,6 +25,7 @@ mod resume;
 mod run;
 mod screen;
 mod signals;
+mod simulate;
 mod spans;
 mod stop;
 mod undo;
@@ -97,6 +100,15 @@ enum Command {
     Config(config::ConfigArgs),
     /// Say what is installed, who is logged in, and whether ceilings can fire
     Doctor(doctor::DoctorArgs),
+    /// Shorten old tool results between any client and its provider
+    Gateway(gateway::GatewayArgs),
+    /// See what other policies would cost, on made-up or recorded conversations
+    Simulate(simulate::SimulateArgs),
+    /// Print the completions of a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
     /// Act a script as the scripted engine
     #[command(hide = true, name = crate::engine::scripted::SUBCOMMAND)]
     Act(acting::ActArgs),
@@ -140,6 +152,9 @@ pub fn main() -> ExitCode {
         Command::Workflows(args) => workflows::workflows(&args),
         Command::Config(args) => config::config(&args),
         Command::Doctor(args) => doctor::doctor(&args),
+        Command::Gateway(args) => gateway::gateway(&args),
+        Command::Simulate(args) => simulate::simulate(&args),
+        Command::Completions { shell } => completions(shell),
         Command::Act(args) => acting::act(args),
         Command::Provider(args) => acting::provider(args),
     };
@@ -157,6 +172,14 @@ pub fn main() -> ExitCode {
 fn say(text: &str) -> ExitCode {
     let _gone = writeln!(anstream::stderr().lock(), "{text}");
     ExitCode::SUCCESS
+}
+
+/// Prints what a shell needs to complete the arguments of fia.
+fn completions(shell: clap_complete::Shell) -> Result<ExitCode, CliError> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut <Arguments as clap::CommandFactory>::command(), "fia", &mut script);
+    io::Write::write_all(&mut io::stdout().lock(), &script)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Diagnostics for developers, on standard error when `FIA_LOG` asks for them.

@@ -661,6 +661,8 @@ pub enum FaultKind {
     Notify,
     /// A check could not be started.
     Check,
+    /// An engine runs without the context pruning that was asked for.
+    Pruning,
 }
 
 /// Payload of `session_rotation`.

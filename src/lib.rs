@@ -18,6 +18,7 @@ pub mod engine;
 pub mod envelope;
 pub mod event;
 mod fault;
+pub mod gateway;
 pub mod host;
 pub mod ids;
 pub mod lines;

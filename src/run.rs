@@ -20,6 +20,7 @@ pub mod orphan;
 mod own;
 mod phase;
 mod prompt;
+mod pruning;
 pub mod recovery;
 mod relay;
 mod resident;
@@ -40,12 +41,12 @@ use tokio::sync::watch;
 
 use crate::channel::watermark::Stages;
 use crate::envelope::{Schema, SchemaError};
-use crate::event::{Event, Outcome, PhaseReused, Record, RunEnd, Step, StepSkipped};
+use crate::event::{Event, Outcome, PhaseReused, Record, RunEnd, Step, StepSkipped, Waiting};
 use crate::ids::{PhaseName, RunId};
 use crate::mask::Mask;
 use crate::plan::when::WhenError;
 use crate::plan::{Plan, Stop};
-use crate::state::next::{after_wait, next};
+use crate::state::next::next;
 use crate::state::{Impossible, RunState};
 use crate::store::{Lock, StoreError, channel};
 use crate::tree::TreeError;
@@ -145,6 +146,7 @@ pub struct Run {
     answered: Cell<bool>,
     heard: block::Heard,
     digests: RefCell<prompt::Digests>,
+    pruning: RefCell<pruning::Pruning>,
     residents: resident::Residents,
     /// What asked agents are hearing now; what phases hear is staged in the log.
     stages: RefCell<Stages>,
@@ -178,13 +180,16 @@ impl Run {
             {
                 return self.end(outcome, reason).await;
             }
-            let mut step = self.with_state(|state| next(&self.plan, &self.stop, state))?;
-            if let Step::Wait { until, .. } = step {
-                if let Some((outcome, reason)) = self.wait_until(until).await {
-                    return self.end(outcome, reason).await;
+            let step = match self.with_state(|state| next(&self.plan, &self.stop, state))? {
+                Step::Wait { until, agent, reason, count } => {
+                    self.wait(Waiting { until: Some(until), reason, agent, count }, until).await?
                 }
-                step = self.with_state(|state| after_wait(&self.plan, &self.stop, state))?;
-            }
+                step @ (Step::Phase(_)
+                | Step::Parallel { .. }
+                | Step::Reuse { .. }
+                | Step::Skip { .. }
+                | Step::End { .. }) => step,
+            };
             if let Some((outcome, reason)) = self.held_back(&step)? {
                 return self.end(outcome, reason).await;
             }
@@ -197,7 +202,7 @@ impl Run {
                 Step::Skip { step, index, when } => {
                     self.record(None, Event::StepSkipped(StepSkipped { step, index, when }))?;
                 }
-                // A wait follows no other one.
+                // It was waited for above.
                 Step::Wait { .. } => {}
                 Step::End { outcome, reason } => return self.end(outcome, reason).await,
             }

@@ -18,6 +18,7 @@ mod ignore;
 mod index;
 mod leg;
 mod objects;
+mod packs;
 mod pattern;
 mod refs;
 mod repository;
@@ -230,6 +231,7 @@ impl Tree {
     ///
     /// When anything in the guard cannot be read or kept.
     pub fn snapshot(&mut self) -> Result<Snapshot, TreeError> {
+        self.store.mend()?;
         let read_at = SystemTime::now();
         let top = self.repository.top.clone();
         let walk = Walk { top: &top, ignore: &self.ignore, named: &self.named, skip: self.skip.as_ref() };

@@ -15,6 +15,8 @@ mod config;
 mod demo;
 #[path = "cli/events.rs"]
 mod events;
+#[path = "cli/notify.rs"]
+mod notify;
 #[path = "cli/queries.rs"]
 mod queries;
 #[path = "cli/replay.rs"]
@@ -25,6 +27,8 @@ mod resume;
 mod rotation;
 #[path = "cli/run.rs"]
 mod run;
+#[path = "cli/simulate.rs"]
+mod simulate;
 #[path = "cli/stop.rs"]
 mod stop;
 #[path = "support/scripted.rs"]

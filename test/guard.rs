@@ -1,7 +1,6 @@
 //! What agents may write, through the real binary: lanes, fia's own files, blocks, work trees, commits.
 
 #![expect(clippy::unwrap_used, reason = "what the tests set up themselves works, or the test fails")]
-#![allow(dead_code, reason = "each test binary uses a part of what they share")]
 
 #[path = "guard/block.rs"]
 mod block;
@@ -13,6 +12,7 @@ mod lab;
 mod lane;
 #[path = "guard/own_files.rs"]
 mod own_files;
+#[expect(dead_code, reason = "each test binary uses a part of what they share")]
 mod support;
 #[path = "guard/worktree.rs"]
 mod worktree;

@@ -9,6 +9,8 @@
 
 #[path = "live/claude.rs"]
 mod claude;
+#[path = "live/gateway.rs"]
+mod gateway;
 #[path = "live/pi.rs"]
 mod pi;
 #[path = "live/runs.rs"]

@@ -10,7 +10,7 @@ use clap::Args;
 use super::project::Project;
 use super::report::CliError;
 use super::run::go;
-use super::screen::Loudness;
+use super::screen::{Loudness, Screen};
 use crate::plan::build::{Request, build};
 use crate::run;
 
@@ -53,8 +53,7 @@ pub(super) fn demo(args: &DemoArgs) -> Result<ExitCode, CliError> {
     let project = Project::open_at(top, None)?;
     let request = Request { workflow: "demo", prompt: PROMPT, choices: &[] };
     let (plan, stop) = build(&project.loaded.config, request)?;
-    let ran =
-        go(&project.repository, &project.data, Loudness::Usual, |beginning| run::start(beginning, plan, stop, None))?;
+    let ran = go(&project, Screen::new(Loudness::Usual), |beginning| run::start(beginning, plan, stop, None))?;
     ran.screen.end();
     let told = match &scratch {
         Scratch::Kept(dir) => {

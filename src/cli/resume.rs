@@ -9,7 +9,7 @@ use clap::Args;
 use super::choose::{Wanted, choose};
 use super::project::Project;
 use super::report::CliError;
-use super::run::go_on;
+use super::run::go;
 use super::screen::{Loudness, Screen};
 use super::worktree;
 use crate::plan::build::{engines, stop};
@@ -35,6 +35,9 @@ pub(super) struct ResumeArgs {
     /// Print one JSON object at the end
     #[arg(long)]
     json: bool,
+    /// Show the end only
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 /// Goes on with a run.
@@ -44,14 +47,14 @@ pub(super) fn resume(args: &ResumeArgs) -> Result<ExitCode, CliError> {
     let config = project.loaded.config.clone().with_limits(&args.budgets)?;
     let chosen = choose(&project.data, args.run.as_deref(), Wanted::Unfinished, "fia resume")?;
     let run = chosen.dir.run().clone();
-    let screen = Screen::new(if args.json { Loudness::Quiet } else { Loudness::Usual });
+    let screen = Screen::new(if args.quiet || args.json { Loudness::Quiet } else { Loudness::Usual });
     screen.recall(&chosen.dir)?;
     let resumption = Resumption {
         stop: stop(&config),
         engines: engines(&config),
         unchanged: if args.retry_unchanged { Unchanged::Retry } else { Unchanged::Refuse },
     };
-    let ran = go_on(&project.repository, &project.data, screen, |beginning| run::resume(beginning, &run, resumption))?;
+    let ran = go(&project, screen, |beginning| run::resume(beginning, &run, resumption))?;
     if args.json {
         json::write(&mut io::stdout().lock(), &Shown::of(&ran.screen.state(), Life::Gone))?;
     } else {

@@ -9,6 +9,7 @@ use chrono::Utc;
 use clap::Args;
 use tokio::sync::watch;
 
+use super::notify;
 use super::project::Project;
 use super::report::CliError;
 use super::screen::{Loudness, Screen, TICK};
@@ -21,14 +22,13 @@ use crate::ids::RunId;
 use crate::plan::build::{Request, build};
 use crate::plan::{Plan, Stop, describe};
 use crate::process::survive_file_size_limit;
-use crate::run::{self, Beginning, Begun, Level, StartError};
-use crate::store::DataDir;
-use crate::tree::Repository;
+use crate::run::{self, Beginning, Begun, Level, StartError, Watch};
 use crate::view::json::{self, Shown};
 use crate::view::tables::Life;
 
 /// Arguments of `fia run`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
 pub(super) struct RunArgs {
     /// The workflow; `fia workflows` lists them
     workflow: String,
@@ -73,7 +73,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
     let id = args.id.as_deref().map(run_id).transpose()?;
     let loudness = if args.quiet || args.json { Loudness::Quiet } else { Loudness::Usual };
     let begin = if args.worktree { run::start_apart } else { run::start };
-    let ran = go(&project.repository, &project.data, loudness, |beginning| begin(beginning, plan, stop, id))?;
+    let ran = go(&project, Screen::new(loudness), |beginning| begin(beginning, plan, stop, id))?;
     if args.json {
         json::write(&mut io::stdout().lock(), &Shown::of(&ran.screen.state(), Life::Gone))?;
     } else {
@@ -89,20 +89,9 @@ pub(super) struct Ran {
     pub(super) status: ExitCode,
 }
 
-/// Begins the first stretch of a run and sees it to its end.
-pub(super) fn go(
-    repository: &Repository,
-    data: &DataDir,
-    loudness: Loudness,
-    begin: impl FnOnce(Beginning) -> Result<Begun, StartError>,
-) -> Result<Ran, CliError> {
-    go_on(repository, data, Screen::new(loudness), begin)
-}
-
 /// Begins a stretch and sees it to its end, on a screen that may know earlier ones.
-pub(super) fn go_on(
-    repository: &Repository,
-    data: &DataDir,
+pub(super) fn go(
+    project: &Project,
     screen: Screen,
     begin: impl FnOnce(Beginning) -> Result<Begun, StartError>,
 ) -> Result<Ran, CliError> {
@@ -112,15 +101,23 @@ pub(super) fn go_on(
     let outcome = local.block_on(&runtime, async {
         survive_file_size_limit().map_err(|error| CliError::machine("cannot listen for signals", error))?;
         let signals = Signals::listen().map_err(|error| CliError::machine("cannot listen for signals", error))?;
+        let (notifier, sending) = notify::start(&project.loaded.config.notify()).unzip();
+        let mut watchers: Vec<Box<dyn Watch>> = vec![Box::new(screen.clone())];
+        watchers.extend(notifier.map(|notifier| Box::new(notifier) as Box<dyn Watch>));
         let begun = begin(Beginning {
-            repository: repository.clone(),
-            data: data.clone(),
+            repository: project.repository.clone(),
+            data: project.data.clone(),
             bells: signals.bells.clone(),
-            watchers: vec![Box::new(screen.clone())],
+            watchers,
             now: Utc::now,
         })?;
-        let outcome = see_through(&begun, &screen, signals.bells.level.clone()).await?;
-        Ok::<_, CliError>((outcome, signals.status()))
+        let outcome = see_through(&begun, &screen, signals.bells.level.clone()).await;
+        // The notifier goes with the run, and with it the queue that it fills.
+        drop(begun);
+        if let Some(sending) = sending {
+            sending.finish().await;
+        }
+        Ok::<_, CliError>((outcome?, signals.status()))
     });
     // File work that a second signal left behind is not waited for.
     runtime.shutdown_background();
@@ -130,7 +127,7 @@ pub(super) fn go_on(
         (Outcome::GoalMet, _) => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     };
-    spans::export_stretch(&data.run(&screen.state().run.run));
+    spans::export_stretch(&project.data.run(&screen.state().run.run));
     Ok(Ran { screen, status })
 }
 

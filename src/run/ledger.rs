@@ -92,6 +92,11 @@ impl Ledger {
         self.kept.learn(self.dir.path().join(place), content.to_vec());
     }
 
+    /// Remembers a file as it is now.
+    pub(super) fn learn_as_it_is(&mut self, path: PathBuf) -> Result<(), StoreError> {
+        self.kept.learn_as_it_is(path)
+    }
+
     /// Forgets files in a folder of the run directory whose names end so.
     pub(super) fn forget(&mut self, folder: &Path, ending: &str) {
         let folder = self.dir.path().join(folder);

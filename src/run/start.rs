@@ -373,18 +373,23 @@ fn begin(
     let stop_files = StopFiles { run: dir.stop(), all: data.stop() };
     let mask = secrets(&plan);
     let place = Place::new(run.clone(), repository.top.clone(), data, dir.clone());
+    let mut ledger = Ledger::new(run, dir.clone(), journal, state, projection, watchers);
+    // The rules of the first stretch are those of all.
+    ledger.learn_as_it_is(dir.objects().join("ignore_rules.json"))?;
+    ledger.learn_as_it_is(place.data.ignore_file())?;
     let run = Run {
         plan,
         stop,
         schemas,
         place,
         bells,
-        ledger: RefCell::new(Ledger::new(run, dir.clone(), journal, state, projection, watchers)),
+        ledger: RefCell::new(ledger),
         guard: Guard::new(tree),
         lock: RefCell::new(lock),
         answered: Cell::new(false),
         heard: Heard::default(),
         digests: RefCell::default(),
+        pruning: RefCell::default(),
         residents: Residents::default(),
         stages: RefCell::default(),
         stop_files,

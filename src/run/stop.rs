@@ -48,18 +48,21 @@ pub(super) struct StopFiles {
 impl StopFiles {
     /// The request in force, the more urgent one of two.
     pub(super) fn request(&self) -> Option<Request> {
-        let run = written(&self.run).map(|written| written.request("stopped by request", ""));
-        let again = format!("; `{}` stops every run until `fia stop --clear`", self.all.display());
-        let all = written(&self.all).map(|written| written.request("all runs are stopped", &again));
+        let run = written(&self.run).map(|written| {
+            let reason = written.reason.clone().unwrap_or_else(|| "its stop file exists".to_owned());
+            written.request(reason)
+        });
+        let all = written(&self.all).map(|written| {
+            let reason = written.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+            written.request(format!("every run here is stopped{reason} until `fia stop --clear`"))
+        });
         [run, all].into_iter().flatten().max_by_key(|request| request.urgency)
     }
 }
 
 impl Written {
-    fn request(self, what: &str, more: &str) -> Request {
-        let reason = self.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-        let urgency = if self.now { Urgency::Now } else { Urgency::NextPhase };
-        Request { urgency, reason: format!("{what}{reason}{more}") }
+    fn request(&self, reason: String) -> Request {
+        Request { urgency: if self.now { Urgency::Now } else { Urgency::NextPhase }, reason }
     }
 }
 
@@ -95,7 +98,7 @@ mod tests {
         for text in ["", "please", "{\"now\": \"perhaps\"}", "[]", "{\"now\": false}"] {
             fs::write(&files.run, text).unwrap();
             let asked = files.request();
-            let soft = Request { urgency: Urgency::NextPhase, reason: "stopped by request".to_owned() };
+            let soft = Request { urgency: Urgency::NextPhase, reason: "its stop file exists".to_owned() };
             assert_eq!(asked, Some(soft), "{text:?}");
         }
         fs::remove_file(&files.run).unwrap();
@@ -115,8 +118,8 @@ mod tests {
         fs::write(&files.all, "{\"now\": true, \"reason\": \"maintenance\"}").unwrap();
         let request = files.request().unwrap();
         assert_eq!(request.urgency, Urgency::Now);
-        assert!(request.reason.starts_with("all runs are stopped: maintenance; `"), "{}", request.reason);
+        assert_eq!(request.reason, "every run here is stopped (maintenance) until `fia stop --clear`");
         fs::remove_file(&files.all).unwrap();
-        assert_eq!(files.request().unwrap().reason, "stopped by request: later");
+        assert_eq!(files.request().unwrap().reason, "later");
     }
 }

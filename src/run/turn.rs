@@ -90,7 +90,9 @@ impl Run {
             stdout: Some(self.place.dir.open_append(&Self::leg_file(asked, "transcript.jsonl"))?),
             stderr: Some(self.place.dir.open_append(&Self::leg_file(asked, "stderr"))?),
         };
-        let mut seat = match self.seat(asked.agent, self.launch(asked, &system), keep).await? {
+        let mut launch = self.launch(asked, &system);
+        self.attach_pruning(asked, &mut launch)?;
+        let mut seat = match self.seat(asked.agent, launch, keep).await? {
             Ok(seat) => seat,
             Err(said) => return Ok(Some(refused(said))),
         };
@@ -224,6 +226,7 @@ impl<'a> Live<'a> {
                     }
                 }
                 line = seat.child.line() => {
+                    self.run.record_pruning(self.asked)?;
                     quiet_since = Instant::now();
                     self.lines += u64::from(line.is_some());
                     match line {
@@ -367,6 +370,7 @@ impl<'a> Live<'a> {
 
     /// Names the end of the turn and writes it down. `late` is how it ended when its stream did not say so.
     fn close(mut self, halt: Option<&Halt>, late: Option<TurnOutcome>) -> Result<Turned, RunError> {
+        self.run.record_pruning(self.asked)?;
         let told = self.outcome.take().or(late);
         let mut outcome = told.unwrap_or_else(|| failed(FailureKind::Crash, "ended without a closing event"));
         // A resume that failed before any answer says that the session is at fault, not the engine. A process that

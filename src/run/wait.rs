@@ -5,8 +5,9 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::stop::Urgency;
-use super::{Level, Run};
-use crate::event::Outcome;
+use super::{Level, Run, RunError};
+use crate::event::{Event, Outcome, Step, Waiting};
+use crate::state::next::after_wait;
 
 /// How long a wait sleeps before it looks at the clock again: the timer stands still while a machine sleeps,
 /// and the clock does not.
@@ -16,6 +17,22 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 pub(super) type Asked = (Outcome, String);
 
 impl Run {
+    /// Waits as ordered and returns what comes next: the work, or the end that was asked for meanwhile.
+    pub(super) async fn wait(&self, waiting: Waiting, until: DateTime<Utc>) -> Result<Step, RunError> {
+        let told = self.with_state(|state| {
+            let mut waits = state.phases.values().filter(|phase| phase.wait.is_some());
+            waits.any(|phase| Some(phase.started) >= state.stretch_started)
+        });
+        // A resume says again what it waits for.
+        if !told && until > (self.now)() {
+            self.record(None, Event::Waiting(waiting))?;
+        }
+        if let Some((outcome, reason)) = self.wait_until(until).await {
+            return Ok(Step::End { outcome, reason });
+        }
+        Ok(self.with_state(|state| after_wait(&self.plan, &self.stop, state))?)
+    }
+
     /// Waits until a time of the clock. Returns the request that ended the wait, if one did.
     pub(super) async fn wait_until(&self, until: DateTime<Utc>) -> Option<Asked> {
         loop {

@@ -17,6 +17,18 @@ impl Table {
         self.rows.push(row.into_iter().map(Into::into).collect());
     }
 
+    /// Puts a name in front of every row but the heading.
+    pub fn prefix_rows(&mut self, name: &str) {
+        for cell in self.rows.iter_mut().skip(1).filter_map(|row| row.first_mut()) {
+            *cell = format!("{name} {cell}");
+        }
+    }
+
+    /// Adds the rows of another table with the same heading.
+    pub fn append(&mut self, other: Self) {
+        self.rows.extend(other.rows.into_iter().skip(1));
+    }
+
     /// The lines, without spaces at their ends.
     pub fn text(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);

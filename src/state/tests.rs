@@ -502,6 +502,27 @@ fn a_verdict_gives_new_attempts_and_redoes_what_it_names_and_all_after_it() {
 }
 
 #[test]
+fn what_a_verdict_asks_for_again_is_done_once_and_what_follows_it_whenever_fia_is_killed() {
+    let mut story = Story::begin(sdlc());
+    story.go(&[true]);
+    let verdict = Verdict { missing: vec!["a".to_owned()], redo: vec!["02_build".into()], note: None };
+    story.record(None, Event::Verdict(verdict));
+    assert!(story.state.verdict_is_new);
+    story.start(true);
+    assert!(!story.state.verdict_is_new);
+    assert_eq!(story.take(Value::Null, true), "reuse 01_plan");
+    assert_eq!(story.take(json!({"status": "success"}), true), "02_build");
+    let told = story.state.verdict.as_ref().map(|(_, told)| told.clone());
+    assert_eq!(told, Some(BTreeSet::from(["02_build".into()])));
+    // Killed between two phases.
+    story.start(true);
+    assert_eq!(
+        story.go(&[true]),
+        ["reuse 01_plan", "reuse 02_build", "03_test_1", "04_review", "05_save", "end goal_met"]
+    );
+}
+
+#[test]
 fn r4_parallel_phases_are_ordered_together_and_a_resume_orders_only_the_rest() {
     let readers = Action::Parallel {
         steps: vec![

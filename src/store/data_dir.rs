@@ -61,8 +61,13 @@ impl DataDir {
     /// When it cannot be created or written to.
     pub fn create(&self) -> Result<(), StoreError> {
         create_dir(&self.runs())?;
-        let ignore = self.path.join(".gitignore");
+        let ignore = self.ignore_file();
         if ignore.exists() { Ok(()) } else { atomic::replace(&ignore, b"*\n", Durability::Unsynced) }
+    }
+
+    /// The file that keeps all of it out of the repository.
+    pub fn ignore_file(&self) -> PathBuf {
+        self.path.join(".gitignore")
     }
 
     /// Where runs are.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::atomic::{self, Durability};
@@ -17,6 +18,20 @@ impl Kept {
     /// Remembers what fia has written to a file, in place of what it wrote there before.
     pub fn learn(&mut self, path: PathBuf, content: Vec<u8>) {
         self.files.insert(path, content);
+    }
+
+    /// Remembers a file as it is now; nothing when it is not there.
+    ///
+    /// # Errors
+    ///
+    /// When it is there and cannot be read.
+    pub fn learn_as_it_is(&mut self, path: PathBuf) -> Result<(), StoreError> {
+        match fs::read(&path) {
+            Ok(content) => self.learn(path, content),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(StoreError::io("read", &path)(error)),
+        }
+        Ok(())
     }
 
     /// Forgets files that will not be used again.

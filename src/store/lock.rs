@@ -116,10 +116,11 @@ impl Lock {
             Err(TryLockError::WouldBlock) => return Err(held(path)),
             Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", path)(error).into()),
         }
-        let mut lock = Self { file, path: path.to_owned(), holder: holder.clone(), _anchor: anchor };
+        // Before there is a `Lock`, whose drop empties the file: a failure here leaves the dead holder's name.
         if let Some(dead) = self::holder(path)? {
             settle(&dead)?;
         }
+        let mut lock = Self { file, path: path.to_owned(), holder: holder.clone(), _anchor: anchor };
         lock.write().map_err(StoreError::io("write", path))?;
         Ok(lock)
     }
@@ -307,6 +308,24 @@ mod tests {
         }
         drop(lock);
         take().unwrap();
+    }
+
+    #[test]
+    fn r5_4_who_died_with_the_lock_is_told_before_the_file_names_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let own = of(Mark::own().unwrap());
+        let dead = Holder { run: RunId::new("dead"), ..own.clone() };
+        fs::write(&path, serde_json::to_vec(&dead).unwrap()).unwrap();
+        let refused = Lock::take_after(&path, None, &own, |_| Err(StoreError::Broken { path: path.clone() }));
+        assert_eq!(refused.unwrap_err().to_string(), format!("an earlier append to `{}` failed", path.display()));
+        let mut told = None;
+        let lock = Lock::take_after(&path, None, &own, |holder| {
+            told = Some((holder.clone(), self::holder(&path)?));
+            Ok(())
+        });
+        assert_eq!((told, holder(&path).unwrap()), (Some((dead.clone(), Some(dead))), Some(own)));
+        drop(lock);
     }
 
     #[test]

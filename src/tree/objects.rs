@@ -17,6 +17,7 @@ use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
 use super::git::{self, Git};
+use super::packs::Packs;
 use super::{ObjectFormat, Repository, TreeError};
 
 /// Files up to this many bytes are read into memory; larger ones are read in pieces, twice.
@@ -46,6 +47,7 @@ pub(crate) struct ObjectStore {
     /// Ids that can be read back.
     held: HashSet<String>,
     import: Option<Import>,
+    packs: Packs,
 }
 
 /// A running `git fast-import`.
@@ -63,13 +65,11 @@ impl ObjectStore {
     /// When the folder cannot be made or git fails.
     pub(crate) fn open(dir: &Path, repository: &Repository) -> Result<Self, TreeError> {
         if !dir.join("HEAD").is_file() {
-            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
-            made.map_err(|source| TreeError::io("make the folder", dir, source))?;
-            let format = format!("--object-format={}", repository.format.as_str());
-            Git::at(dir).run(&["init", "--quiet", "--bare", "--template=", &format, "."])?;
+            make(dir, repository.format)?;
         }
-        let (dir, alternates) = (dir.to_owned(), repository.objects.clone());
-        let mut store = Self { dir, alternates, format: repository.format, held: HashSet::new(), import: None };
+        let (dir, alternates, format) = (dir.to_owned(), repository.objects.clone(), repository.format);
+        let mut store = Self { dir, alternates, format, held: HashSet::new(), import: None, packs: Packs::default() };
+        store.packs.take_in(&store.dir, &store.git())?;
         let own =
             store.git().run(&["cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)"])?;
         store.held.extend(String::from_utf8_lossy(&own).lines().map(str::to_owned));
@@ -78,6 +78,19 @@ impl ObjectStore {
             store.held.extend(git::records(&listed).map(git::text));
         }
         Ok(store)
+    }
+
+    /// Makes the store whole again, should somebody have removed it or parts of it.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written or git fails.
+    pub(crate) fn mend(&mut self) -> Result<(), TreeError> {
+        if self.dir.join("HEAD").is_file() && self.packs.are_there(&self.dir) {
+            return Ok(());
+        }
+        make(&self.dir, self.format)?;
+        self.packs.put_back(&self.dir, &self.git())
     }
 
     /// git in the store, which sees nothing but the store.
@@ -184,7 +197,8 @@ impl ObjectStore {
         if settled.is_err() {
             self.held.clear();
         }
-        settled
+        settled?;
+        self.packs.take_in(&self.dir, &self.git())
     }
 
     /// Reads contents back in one `git cat-file --batch`, in the order of `ids`. `each` gets the place in `ids` and
@@ -238,6 +252,14 @@ impl ObjectStore {
         answers.read_exact(&mut [0]).map_err(error)?;
         result
     }
+}
+
+/// Makes a store, or what is missing of one.
+fn make(dir: &Path, format: ObjectFormat) -> Result<(), TreeError> {
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    made.map_err(|source| TreeError::io("make the folder", dir, source))?;
+    let format = format!("--object-format={}", format.as_str());
+    Git::at(dir).run(&["init", "--quiet", "--bare", "--template=", &format, "."]).map(drop)
 }
 
 /// Why a content did not reach git.

@@ -17,7 +17,7 @@ use super::rows::{AgentRow, CheckRow, GateRow, ModelRow, PhaseRow, PhaseState, R
 use super::spend::Spend;
 use crate::event::{
     Approval, CacheBreak, CheckRun, Committed, EngineError, EngineRelay, Event, GateVerdict, Outcome, PhaseEnd,
-    PhaseStart, Record, RunEnd, RunStart, StepSkipped, ToolCall, Unreported, Waiting,
+    PhaseStart, PhaseStatus, Record, RunEnd, RunStart, StepSkipped, ToolCall, Unreported, Waiting,
 };
 use crate::ids::{AgentName, PhaseName};
 
@@ -231,7 +231,10 @@ impl Projection {
     }
 
     fn phase_ended(&mut self, phase: Option<&PhaseName>, end: &PhaseEnd) {
-        self.run.waiting = None;
+        // A phase that waits for a limit ends without an outcome and is started again after the wait.
+        if end.status != PhaseStatus::Stopped || end.outcome.is_some() {
+            self.run.waiting = None;
+        }
         if let Some(row) = self.phase_mut(phase) {
             row.status = end.status.into();
             row.elapsed_ms = Some(end.elapsed_ms);

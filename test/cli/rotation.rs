@@ -303,7 +303,7 @@ fn r6_4_a_crash_between_rotation_and_its_first_turn_still_reseeds() {
     assert_eq!(log.story(&["session_rotation", "run_end"]), ["02_second session_rotation"]);
     assert_eq!(log_number(&log), log.records.len());
 
-    let resumed = project.fia(&["resume", "-q"]);
+    let resumed = project.fia(&["resume"]);
     assert_eq!(resumed.end(), "exit 0", "{resumed}");
     let log = project.log();
     assert_eq!(log.rotated_in(), ["02_second"]);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::scene::{RUNS, Scene, copy, end, two_at_a_time};
+use crate::scene::{RUNS, Scene, alone, copy, end, two_at_a_time};
 use crate::verdict::holds;
 
 /// Lengths that each file is cut to.
@@ -17,6 +17,7 @@ const LIMIT: Duration = Duration::from_secs(600);
 
 #[test]
 fn a_full_disk_is_a_clear_error_and_nothing_is_lost() {
+    let _others_wait = alone();
     // In blocks of 512 or 1024 bytes, as the shell counts; a whole log is about 30 kB.
     let wrong = two_at_a_time(vec![0, 1, 2, 4, 6, 9, 12, 16, 20, 26, 32, 40, 60], LIMIT, |blocks| {
         let scene = Scene::new();
@@ -63,6 +64,7 @@ fn a_data_directory_below_a_plain_file_is_a_clear_error() {
 
 #[test]
 fn files_that_were_cut_short_are_made_anew_or_named() {
+    let _others_wait = alone();
     let killed = killed_halfway();
     let files = ["events.jsonl", "run.json", "agent_map.json", "before_leg.json"];
     let jobs: Vec<(&str, u64)> = files

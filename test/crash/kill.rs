@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::scene::{RUNS, Scene, end, two_at_a_time};
+use crate::scene::{RUNS, Scene, alone, end, two_at_a_time};
 use crate::verdict::{holds, recover};
 
 /// Both cores of a small machine are done in two minutes; what is not reached by then is said.
@@ -58,6 +58,7 @@ impl Kill {
 
 #[test]
 fn r5_3_a_run_that_was_killed_at_any_moment_comes_to_its_goal_and_loses_nothing() {
+    let _others_wait = alone();
     let (boundaries, took) = baseline();
     let kinds: Vec<&str> = boundaries.lines().collect();
     let mut jobs: Vec<Kill> =

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -151,6 +151,13 @@ pub(crate) fn two_at_a_time<J: Send, R: Send>(jobs: Vec<J>, limit: Duration, wor
         }
     });
     done.into_inner().expect("no worker panics with it")
+}
+
+/// Lets one test after another have both cores.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    // A test that failed before this one spoilt nothing.
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn template() -> TempDir {

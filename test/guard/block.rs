@@ -29,8 +29,8 @@ fn parallel_reviewers_work_at_once_and_all_end_before_the_next_step() {
         json!([shell(&[&line])])
     };
     let lab = Lab::new(
-        reviewers(&["reviewer", "auditor"]),
-        json!({"build": [shell(&["echo built > src/a"])], "by_reviewer": meet("one", "two"),
+        &reviewers(&["reviewer", "auditor"]),
+        &json!({"build": [shell(&["echo built > src/a"])], "by_reviewer": meet("one", "two"),
                "by_auditor": meet("two", "one")}),
     );
     let finished = lab.run();
@@ -55,7 +55,7 @@ fn parallel_reviewers_work_at_once_and_all_end_before_the_next_step() {
 #[test]
 fn on_one_prefix_the_second_starts_when_the_first_was_answered() {
     let turn = json!([shell(&["sleep 0.3"])]);
-    let lab = Lab::new(reviewers(&["reviewer", "second"]), json!({"by_reviewer": turn, "by_second": turn}));
+    let lab = Lab::new(&reviewers(&["reviewer", "second"]), &json!({"by_reviewer": turn, "by_second": turn}));
     let finished = lab.run();
     assert_eq!((finished.end(), lab.outcome()), ("exit 0".to_owned(), "goal_met".to_owned()), "{finished}");
     let course = course(&lab, &["agent_start", "context", "agent_end"]);
@@ -67,8 +67,8 @@ fn on_one_prefix_the_second_starts_when_the_first_was_answered() {
 #[test]
 fn r11_4_a_block_that_wrote_is_undone_tried_again_and_then_blocked() {
     let lab = Lab::new(
-        reviewers(&["reviewer", "auditor"]),
-        json!({"build": [shell(&["echo built > src/a"])], "by_auditor": [shell(&["echo worse > src/a"])]}),
+        &reviewers(&["reviewer", "auditor"]),
+        &json!({"build": [shell(&["echo built > src/a"])], "by_auditor": [shell(&["echo worse > src/a"])]}),
     );
     let finished = lab.run();
     assert_eq!((finished.end(), lab.outcome()), ("exit 1".to_owned(), "blocked_by_gate".to_owned()), "{finished}");
@@ -85,8 +85,8 @@ fn r11_4_a_block_that_wrote_is_undone_tried_again_and_then_blocked() {
 #[test]
 fn a_member_that_fails_ends_the_run_when_the_others_are_done() {
     let lab = Lab::new(
-        reviewers(&["reviewer", "auditor"]),
-        json!({"by_reviewer": [{"answer": {"status": "fail", "summary": "no idea", "approved": false}}],
+        &reviewers(&["reviewer", "auditor"]),
+        &json!({"by_reviewer": [{"answer": {"status": "fail", "summary": "no idea", "approved": false}}],
                "by_auditor": [{"seconds": 0.3}]}),
     );
     let finished = lab.run();
@@ -105,8 +105,8 @@ fn r10_7_an_interrupt_ends_all_members() {
         json!([turn])
     };
     let lab = Lab::new(
-        reviewers(&["reviewer", "second", "auditor"]),
-        json!({"by_reviewer": turn("one"), "by_second": turn("two"), "by_auditor": turn("three")}),
+        &reviewers(&["reviewer", "second", "auditor"]),
+        &json!({"by_reviewer": turn("one"), "by_second": turn("two"), "by_auditor": turn("three")}),
     );
     let running = lab.start_until(".fia/runs/r/context_handoff/two");
     running.signal(Signal::INT);

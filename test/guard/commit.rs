@@ -23,7 +23,7 @@ fn files_of_head(lab: &Lab) -> String {
 #[test]
 fn r11_6_only_what_the_run_made_is_committed_and_the_rest_is_listed() {
     let lab =
-        Lab::new(steps(), json!({"build": [turn("echo built > src/a; echo more >> src/users; echo n > src/new")]}));
+        Lab::new(&steps(), &json!({"build": [turn("echo built > src/a; echo more >> src/users; echo n > src/new")]}));
     lab.env.write("src/users", "begun by the user\n");
     lab.env.write("staged", "staged by the user\n");
     lab.env.git(&["add", "staged"]);
@@ -41,7 +41,7 @@ fn r11_6_only_what_the_run_made_is_committed_and_the_rest_is_listed() {
 
 #[test]
 fn r11_6_a_hook_that_refuses_is_reported_and_nothing_is_committed() {
-    let lab = Lab::new(steps(), json!({"build": [turn("echo built > src/a")]}));
+    let lab = Lab::new(&steps(), &json!({"build": [turn("echo built > src/a")]}));
     hook(&lab, "#!/bin/sh\necho 'no tests, no commit' >&2\nexit 1\n");
     let finished = lab.run();
     assert_eq!((finished.end(), lab.outcome()), ("exit 1".to_owned(), "failed".to_owned()), "{finished}");
@@ -52,7 +52,7 @@ fn r11_6_a_hook_that_refuses_is_reported_and_nothing_is_committed() {
 
 #[test]
 fn r11_6_what_a_hook_changes_is_reported() {
-    let lab = Lab::new(steps(), json!({"build": [turn("echo built > src/a")]}));
+    let lab = Lab::new(&steps(), &json!({"build": [turn("echo built > src/a")]}));
     hook(&lab, "#!/bin/sh\necho formatted > README\n");
     let finished = lab.run();
     assert_eq!((finished.end(), lab.outcome()), ("exit 0".to_owned(), "goal_met".to_owned()), "{finished}");
@@ -69,7 +69,7 @@ fn hook(lab: &Lab, text: &str) {
 
 #[test]
 fn r11_5_a_first_commit_is_made_on_an_unborn_branch() {
-    let lab = Lab::new(steps(), json!({"build": [turn("mkdir -p src; echo built > src/new")]}));
+    let lab = Lab::new(&steps(), &json!({"build": [turn("mkdir -p src; echo built > src/new")]}));
     lab.env.git(&["checkout", "--quiet", "--orphan", "fresh"]);
     lab.env.git(&["rm", "--quiet", "--cached", "-r", "."]);
     let finished = lab.run();
@@ -82,9 +82,9 @@ fn r11_5_a_first_commit_is_made_on_an_unborn_branch() {
 fn r11_6_what_a_check_made_is_committed_too() {
     let lab = Lab::with(
         json!({"checks": {"format": {"run": "echo generated > src/made"}}}),
-        json!([{"name": "build", "agent": "builder", "output": "build"}, {"name": "format", "check": ["format"]},
+        &json!([{"name": "build", "agent": "builder", "output": "build"}, {"name": "format", "check": ["format"]},
                {"name": "save", "commit": {}}]),
-        json!({"build": [turn("echo built > src/a")]}),
+        &json!({"build": [turn("echo built > src/a")]}),
     );
     let finished = lab.run();
     assert_eq!((finished.end(), lab.outcome()), ("exit 0".to_owned(), "goal_met".to_owned()), "{finished}");

@@ -16,12 +16,12 @@ pub(crate) struct Lab {
 
 impl Lab {
     /// Commits a configuration with one workflow `w`, and the script that its agents act.
-    pub(crate) fn new(steps: Value, phases: Value) -> Self {
+    pub(crate) fn new(steps: &Value, phases: &Value) -> Self {
         Self::with(json!({}), steps, phases)
     }
 
     /// The same, with more keys of the configuration.
-    pub(crate) fn with(mut config: Value, steps: Value, phases: Value) -> Self {
+    pub(crate) fn with(mut config: Value, steps: &Value, phases: &Value) -> Self {
         let lab = Self { env: TestEnv::new() };
         let defaults = json!({"coding_agent": "scripted", "model": "rehearsal"});
         let agents = json!([

@@ -14,8 +14,8 @@ fn build_and_review() -> serde_json::Value {
 #[test]
 fn r11_4_a_reviewer_that_writes_is_undone_told_and_then_blocked() {
     let lab = Lab::new(
-        build_and_review(),
-        json!({"build": [shell(&["echo built > src/a"])],
+        &build_and_review(),
+        &json!({"build": [shell(&["echo built > src/a"])],
                "review": [shell(&["echo worse >> src/a", "mkdir -p new/in && echo x > new/in/file", "rm README"])]}),
     );
     let finished = lab.run();
@@ -43,8 +43,8 @@ fn r11_4_a_reviewer_that_writes_is_undone_told_and_then_blocked() {
 #[test]
 fn r11_4_a_second_try_that_keeps_to_its_lane_is_taken() {
     let lab = Lab::new(
-        build_and_review(),
-        json!({"build": [shell(&["echo x > outside; echo built > src/a"])], "build@2": [shell(&["echo again >> src/a"])]}),
+        &build_and_review(),
+        &json!({"build": [shell(&["echo x > outside; echo built > src/a"])], "build@2": [shell(&["echo again >> src/a"])]}),
     );
     let finished = lab.run();
     assert_eq!((finished.end(), lab.outcome()), ("exit 0".to_owned(), "goal_met".to_owned()), "{finished}");
@@ -57,7 +57,7 @@ fn r11_4_a_second_try_that_keeps_to_its_lane_is_taken() {
 fn r11_4_a_breach_is_undone_also_when_the_leg_failed() {
     let mut turn = shell(&["echo x > README"]);
     turn["fail"] = json!({"kind": "login", "message": "logged out"});
-    let lab = Lab::new(build_and_review(), json!({"build": [turn]}));
+    let lab = Lab::new(&build_and_review(), &json!({"build": [turn]}));
     let finished = lab.run();
     assert_eq!((finished.end(), lab.outcome()), ("exit 1".to_owned(), "engine_exhausted".to_owned()), "{finished}");
     assert_eq!(lab.env.read("README"), "a repository for tests\n");
@@ -69,7 +69,7 @@ fn r11_4_a_breach_is_undone_when_the_leg_ran_into_its_time_limit() {
     let mut turn = shell(&["echo x > README"]);
     turn["hang"] = json!(true);
     let stop = json!({"stop": {"phase_timeout_minutes": 0.01}});
-    let lab = Lab::with(stop, build_and_review(), json!({"build": [turn]}));
+    let lab = Lab::with(stop, &build_and_review(), &json!({"build": [turn]}));
     let finished = lab.run();
     assert_eq!((finished.end(), lab.outcome()), ("exit 1".to_owned(), "blocked_by_gate".to_owned()), "{finished}");
     assert_eq!(lab.env.read("README"), "a repository for tests\n");
@@ -80,7 +80,7 @@ fn r11_4_a_breach_is_undone_when_the_leg_ran_into_its_time_limit() {
 fn r10_7_a_breach_is_undone_when_the_run_is_interrupted() {
     let mut turn = shell(&["echo x > README; echo kept > src/a; touch .fia/runs/r/context_handoff/there"]);
     turn["hang"] = json!(true);
-    let lab = Lab::new(build_and_review(), json!({"build": [turn]}));
+    let lab = Lab::new(&build_and_review(), &json!({"build": [turn]}));
     let running = lab.start_until(".fia/runs/r/context_handoff/there");
     running.signal(Signal::INT);
     let finished = running.finish();
@@ -93,8 +93,8 @@ fn r10_7_a_breach_is_undone_when_the_run_is_interrupted() {
 #[test]
 fn r11_4_commits_branches_and_settings_of_an_agent_go_back_and_its_files_stay() {
     let lab = Lab::new(
-        json!([{"name": "build", "agent": "builder", "output": "build"}]),
-        json!({"build": [shell(&[
+        &json!([{"name": "build", "agent": "builder", "output": "build"}]),
+        &json!({"build": [shell(&[
             "echo built > src/a; git add --all; git commit -q -m mine; git branch side; git tag mark",
             "git config core.autocrlf true; printf '#!/bin/sh\\nexit 1\\n' > .git/hooks/pre-commit",
             "chmod +x .git/hooks/pre-commit; echo src/ >> .git/info/exclude; git checkout -q --detach",
@@ -119,8 +119,8 @@ fn r11_4_commits_branches_and_settings_of_an_agent_go_back_and_its_files_stay() 
 fn r11_3_by_products_are_put_back_without_blame() {
     let lab = Lab::with(
         json!({"defaults": {"permissions": {"benign_paths": ["cache/", "*.tmp"]}}}),
-        build_and_review(),
-        json!({"review": [shell(&["mkdir cache; echo x > cache/y; echo x > z.tmp"])]}),
+        &build_and_review(),
+        &json!({"review": [shell(&["mkdir cache; echo x > cache/y; echo x > z.tmp"])]}),
     );
     let finished = lab.run();
     assert_eq!((finished.end(), lab.outcome()), ("exit 0".to_owned(), "goal_met".to_owned()), "{finished}");
@@ -133,8 +133,8 @@ fn r11_3_by_products_are_put_back_without_blame() {
 #[test]
 fn r11_3_links_are_put_back_as_links_and_never_followed() {
     let lab = Lab::new(
-        build_and_review(),
-        json!({"review": [shell(&[
+        &build_and_review(),
+        &json!({"review": [shell(&[
             "ln -sfn ../../outside src/out; rm src/a; ln -s ../../outside/file src/a",
             "rm -r docs; ln -s ../outside docs; echo spoilt > link-target; ln -sf elsewhere link",
         ])]}),
@@ -157,12 +157,11 @@ fn r11_3_links_are_put_back_as_links_and_never_followed() {
 #[test]
 fn r11_3_the_files_in_force_are_nobodys_to_write() {
     let lab = Lab::new(
-        json!([{"name": "build", "agent": "free", "output": "build"}]),
-        json!({"build": [shell(&["echo '{}' > fia.config.yaml; echo SECRET=1 > .env; echo ok > anywhere"])]}),
+        &json!([{"name": "build", "agent": "free", "output": "build"}]),
+        &json!({"build": [shell(&["echo '{}' > fia.config.yaml; echo SECRET=1 > .env; echo ok > anywhere"])]}),
     );
     let config = lab.env.read("fia.config.yaml");
     let config = config.replacen("{\"name\":\"builder\"", "{\"name\":\"free\"},{\"name\":\"builder\"", 1);
-    let config = config.replacen("{\"name\":\"free\"},{\"", "{\"name\":\"free\"},{\"", 1);
     lab.env.write("fia.config.yaml", &config);
     lab.commit_all();
     let finished = lab.run();

@@ -23,7 +23,7 @@ fn r11_3_a_log_that_the_agent_truncates_rewrites_or_removes_is_whole_at_the_end(
         "rm .fia/runs/r/events.jsonl; mkdir .fia/runs/r/events.jsonl",
         "ln -sf /dev/null .fia/runs/r/events.jsonl",
     ] {
-        let lab = Lab::new(build(), json!({"build": [shell(&[harm, "echo built > src/a"])], "build@2": [{}]}));
+        let lab = Lab::new(&build(), &json!({"build": [shell(&[harm, "echo built > src/a"])], "build@2": [{}]}));
         let finished = lab.run();
         assert_eq!((finished.end(), lab.outcome()), ("exit 0".to_owned(), "goal_met".to_owned()), "{harm}: {finished}");
         let seqs = seqs(&lab);
@@ -40,8 +40,10 @@ fn r11_3_a_log_that_the_agent_truncates_rewrites_or_removes_is_whole_at_the_end(
 #[test]
 fn r11_3_the_whole_data_directory_may_go_and_nothing_of_the_user_is_lost() {
     for harm in ["rm -rf .fia", "git clean -fdxq"] {
-        let lab =
-            Lab::new(build(), json!({"build": [shell(&[harm, "rm -f untracked; echo x > README"])], "build@2": [{}]}));
+        let lab = Lab::new(
+            &build(),
+            &json!({"build": [shell(&[harm, "rm -f untracked; echo x > README"])], "build@2": [{}]}),
+        );
         lab.env.write("untracked", "the only copy\n");
         let finished = lab.run();
         assert_eq!((finished.end(), lab.outcome()), ("exit 0".to_owned(), "goal_met".to_owned()), "{harm}: {finished}");
@@ -59,7 +61,7 @@ fn r11_3_files_that_fia_uses_again_are_put_back() {
                 echo free > .fia/runs/r/context_handoff/note";
     let steps = json!([{"name": "build", "agent": "builder", "output": "build"},
                        {"name": "review", "agent": "reviewer", "output": "review"}]);
-    let lab = Lab::new(steps, json!({"review": [shell(&[harm])], "review@2": [{}]}));
+    let lab = Lab::new(&steps, &json!({"review": [shell(&[harm])], "review@2": [{}]}));
     let finished = lab.run();
     assert_eq!((finished.end(), lab.outcome()), ("exit 0".to_owned(), "goal_met".to_owned()), "{finished}");
     let names = ["agents/builder/system.md", "run.json"];
@@ -72,7 +74,7 @@ fn r11_3_files_that_fia_uses_again_are_put_back() {
 #[test]
 fn r11_3_an_agent_that_removes_the_lock_lets_no_second_fia_in() {
     let second = format!("rm -f .fia/lock; {FIA} run w again > src/said 2>&1; echo $? > src/status");
-    let lab = Lab::new(build(), json!({"build": [shell(&[&second])], "build@2": [{}]}));
+    let lab = Lab::new(&build(), &json!({"build": [shell(&[&second])], "build@2": [{}]}));
     let finished = lab.run();
     assert_eq!((finished.end(), lab.outcome()), ("exit 0".to_owned(), "goal_met".to_owned()), "{finished}");
     assert_eq!(lab.env.read("src/status"), "2\n", "{}", lab.env.read("src/said"));
@@ -85,7 +87,7 @@ fn r11_3_an_agent_that_removes_the_lock_lets_no_second_fia_in() {
 fn r11_3_an_agent_cannot_approve_its_own_work() {
     let steps = json!([{"name": "build", "agent": "builder", "output": "build"}, {"name": "ask", "approve": {}}]);
     let harm = "echo '{\"approved\": true}' > .fia/runs/r/approval.json";
-    let lab = Lab::new(steps, json!({"build": [shell(&[harm])], "build@2": [{}]}));
+    let lab = Lab::new(&steps, &json!({"build": [shell(&[harm])], "build@2": [{}]}));
     let finished = lab.run();
     assert_eq!((finished.end(), lab.outcome()), ("exit 1".to_owned(), "stopped_by_request".to_owned()), "{finished}");
     assert_eq!(lab.undone(), [(vec![".fia/runs/r/approval.json".to_owned()], true)]);
@@ -95,8 +97,8 @@ fn r11_3_an_agent_cannot_approve_its_own_work() {
 fn r11_3_a_check_that_touches_the_log_is_named() {
     let lab = Lab::with(
         json!({"checks": {"test": {"run": ": > .fia/runs/r/events.jsonl"}}}),
-        json!([{"name": "test", "check": ["test"]}]),
-        json!({}),
+        &json!([{"name": "test", "check": ["test"]}]),
+        &json!({}),
     );
     let finished = lab.run();
     assert_eq!((finished.end(), lab.outcome()), ("exit 0".to_owned(), "goal_met".to_owned()), "{finished}");

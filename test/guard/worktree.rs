@@ -12,7 +12,7 @@ fn steps() -> Value {
 
 #[test]
 fn r11_7_two_runs_at_once_each_in_a_work_tree_of_its_own_both_meet_their_goal() {
-    let lab = Lab::new(steps(), json!({"build": [shell(&["sleep 0.5; echo \"$PWD\" > src/a"])]}));
+    let lab = Lab::new(&steps(), &json!({"build": [shell(&["sleep 0.5; echo \"$PWD\" > src/a"])]}));
     lab.env.write("README", "the user is at work here\n");
     let start = |id: &str| Running::start(&mut lab.command(&["run", "w", "do it", "--run", id, "--worktree"]), "");
     let both = [("one", start("one")), ("two", start("two"))];
@@ -39,18 +39,18 @@ fn r11_7_two_runs_at_once_each_in_a_work_tree_of_its_own_both_meet_their_goal() 
 fn r5_5_a_second_run_in_place_is_refused_naming_the_holder_and_one_apart_is_not() {
     let mut turn = shell(&["touch .fia/runs/r/context_handoff/there"]);
     turn["hang"] = json!(true);
-    let lab = Lab::new(steps(), json!({"build": [turn], "build@2": [{}]}));
+    let lab = Lab::new(&steps(), &json!({"build": [turn], "build@2": [{}]}));
     let _running = lab.start_until(".fia/runs/r/context_handoff/there");
     let refused = lab.fia(&["run", "w", "do it"]);
     assert_eq!(refused.end(), "exit 2", "{refused}");
-    assert!(refused.stderr.contains("this work tree is in use by run r (process "), "{refused}");
-    assert!(refused.stderr.contains("or use `--worktree`"), "{refused}");
+    assert!(refused.stderr.contains("another run holds this work tree: r (pid "), "{refused}");
+    assert!(refused.stderr.contains("--worktree"), "{refused}");
     assert_eq!(std::fs::read_dir(lab.env.work().join(".fia/runs")).unwrap().count(), 1);
 }
 
 #[test]
 fn r11_7_a_linked_work_tree_shares_the_data_directory_of_the_main_one() {
-    let lab = Lab::new(steps(), json!({"build": [shell(&["echo built > src/a"])]}));
+    let lab = Lab::new(&steps(), &json!({"build": [shell(&["echo built > src/a"])]}));
     lab.env.git(&["worktree", "add", "--quiet", "--detach", "../linked"]);
     let linked = lab.env.work().join("../linked");
     let mut command = lab.command(&["run", "w", "do it", "--run", "r"]);
@@ -68,7 +68,7 @@ fn r11_7_a_linked_work_tree_shares_the_data_directory_of_the_main_one() {
 
 #[test]
 fn r11_7_a_run_that_does_not_begin_leaves_no_work_tree_behind() {
-    let lab = Lab::new(steps(), json!({}));
+    let lab = Lab::new(&steps(), &json!({}));
     let ran = lab.fia(&["run", "w", "do it", "--run", "r", "--worktree"]);
     assert_eq!(ran.end(), "exit 0", "{ran}");
     let again = lab.fia(&["run", "w", "do it", "--run", "r", "--worktree"]);

@@ -100,6 +100,6 @@ async fn r10_3_minutes_of_earlier_stretches_count() {
     let script = "phases: { build: [{ fail: { kind: limit, retry_after: '2026-11-30T12:38:00Z' } }], build@2: [{ fail: { kind: login } }] }";
     let mut story = Story::new("model: one", "engines: { SCRIPTED }\nstop: { budget_minutes: 60 }\n", script);
     assert_eq!(story.run().await.outcome, Outcome::EngineExhausted);
-    story.reconfigure("budget_minutes: 60", "budget_minutes: 38");
+    story.reconfigure("budget_minutes: 60", "budget_minutes: 37");
     assert_eq!(story.resume().await.story(), ["80 % of budget_minutes", "budget_exhausted"]);
 }

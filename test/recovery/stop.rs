@@ -19,7 +19,7 @@ async fn r10_5_a_stop_file_lets_the_phase_finish_and_a_resume_goes_on() {
     let mut story = Story::new("model: one", SCRIPTED, "phases: {}");
     let told = story.run_with(at_work(|outside| outside.stop("{\"now\": false, \"reason\": \"enough\"}"))).await;
     assert_eq!(told.story()[2..], ["turn Completed", "build ends: Success", "stopped_by_request"]);
-    assert_eq!(told.reason, "stopped by request: enough");
+    assert_eq!(told.reason, "enough");
     let told = story.resume().await;
     assert_eq!(told.story()[..2], ["polish starts", "leg 1 on one Restored"]);
     assert_eq!(told.outcome, Outcome::GoalMet);

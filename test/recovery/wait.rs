@@ -77,6 +77,7 @@ async fn r10_a_resume_during_a_wait_goes_on_waiting() {
         .await;
     assert_eq!(told.story()[3..], ["one died: limit, 1", "wait 1 until 12:38", "build ends: Stopped", "aborted"]);
     let told = story.resume().await;
+    assert_eq!(told.story()[..2], ["wait 1 until 12:38", "build starts"], "it says again what it waits for");
     let again = told.records.iter().find(|record| matches!(record.event, Event::PhaseStart(_))).unwrap();
     assert_eq!(again.ts.format("%H:%M").to_string(), "12:38");
     assert_eq!(told.outcome, Outcome::GoalMet);
@@ -92,6 +93,6 @@ async fn r10_5_a_stop_file_ends_a_wait() {
             }
         }))
         .await;
-    assert_eq!((told.outcome, &*told.reason), (Outcome::StoppedByRequest, "stopped by request: lunch"));
+    assert_eq!((told.outcome, &*told.reason), (Outcome::StoppedByRequest, "lunch"));
     assert!(told.records.last().unwrap().ts.to_rfc3339().as_str() < "2026-11-30T12:30");
 }

@@ -160,3 +160,22 @@ fn r11_1_nothing_of_fia_enters_the_users_repository() {
     assert_eq!(objects(), before);
     assert!(Path::new(&scratch.path().join(".fia/runs/20261130-142210-k3f9/objects/HEAD")).is_file());
 }
+
+#[test]
+fn r11_2_contents_come_back_although_the_agent_removed_the_store() {
+    let scratch = Scratch::with(&[("src/a", "1")]);
+    let guard = may_write(&[]);
+    let mut tree = scratch.tree();
+    for round in 0..70 {
+        // Each round makes a pack; they are made one when they are many.
+        scratch.write("untracked", &format!("only copy {round}"));
+        tree.begin().unwrap();
+    }
+    let end = scratch.leg(&mut tree, &guard, "rm -rf .fia untracked; mkdir .fia");
+    assert_eq!((names(&end.violations), end.not_restored), (vec!["untracked".to_owned()], Vec::new()));
+    assert_eq!(scratch.read("untracked").as_deref(), Some("only copy 69"));
+    scratch.write("untracked", "another");
+    let end = scratch.leg(&mut tree, &guard, "rm -rf .fia/runs/*/objects/objects/pack untracked");
+    assert_eq!((names(&end.violations), end.not_restored), (vec!["untracked".to_owned()], Vec::new()));
+    assert_eq!(scratch.read("untracked").as_deref(), Some("another"));
+}

@@ -131,7 +131,8 @@ proptest! {
 
 #[test]
 fn r11_3_a_log_that_somebody_truncated_rewrote_or_removed_is_put_back_before_the_next_record() {
-    let harm: [(&str, fn(&Path)); 6] = [
+    type Harm = fn(&Path);
+    let harm: [(&str, Harm); 6] = [
         ("truncated", |path| fs::write(path, "").unwrap()),
         ("one byte of the first line", |path| {
             let mut bytes = fs::read(path).unwrap();

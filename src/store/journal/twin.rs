@@ -7,6 +7,9 @@ use std::path::Path;
 
 use crate::store::{StoreError, create_dir};
 
+/// How often a log is put back before that counts as failed.
+const ATTEMPTS: u32 = 5;
+
 /// An unlinked file with the bytes of the log.
 #[derive(Debug)]
 pub(super) struct Twin {
@@ -40,20 +43,31 @@ impl Twin {
         same
     }
 
-    /// Makes the file at `path` anew, whatever is there now, and syncs it.
-    pub(super) fn put_back(&mut self, path: &Path) -> Result<(), StoreError> {
+    /// Makes the file at `path` anew, whatever is there now, and syncs it. Returns it, open for appending.
+    pub(super) fn put_back(&mut self, path: &Path) -> Result<File, StoreError> {
+        // Whoever removed the file may be about to put something else in its place.
+        for _ in 1..ATTEMPTS {
+            if let Ok(file) = self.try_put_back(path) {
+                return Ok(file);
+            }
+        }
+        self.try_put_back(path)
+    }
+
+    fn try_put_back(&mut self, path: &Path) -> Result<File, StoreError> {
         let wrap = |error| StoreError::io("put back", path)(error);
         let dir = path.parent().unwrap_or(Path::new("."));
         create_dir(dir)?;
         if fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir()) {
             fs::remove_dir_all(path).map_err(wrap)?;
         }
-        let mut new = tempfile::Builder::new().prefix(".events").suffix(".tmp").tempfile_in(dir).map_err(wrap)?;
+        let mut builder = tempfile::Builder::new();
+        let mut new = builder.prefix(".events").suffix(".tmp").append(true).tempfile_in(dir).map_err(wrap)?;
         self.file.rewind().map_err(wrap)?;
         let copied = io::copy(&mut self.file, new.as_file_mut()).and_then(|_| new.as_file().sync_data());
         self.file.seek(SeekFrom::End(0)).map_err(wrap)?;
         copied.map_err(wrap)?;
-        new.persist(path).map(drop).map_err(|failed| wrap(failed.error))
+        new.persist(path).map_err(|failed| wrap(failed.error))
     }
 }
 

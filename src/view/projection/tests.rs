@@ -1,7 +1,7 @@
 use insta::assert_json_snapshot;
 
 use super::*;
-use crate::event::{Outcome, PhaseStatus, RetirementReason, SessionRetired, Usage};
+use crate::event::{Outcome, PhaseStatus, RetirementReason, SessionRetired, Usage, Waiting};
 use crate::view::story::{self, Story};
 
 fn project(story: &Story) -> Projection {
@@ -56,6 +56,8 @@ fn a_run_is_one_row_that_adds_up() {
           "commit": "4f2a91c0de4f2a91c0de4f2a91c0de4f2a91c0de",
           "commit_branch": "main",
           "committed_paths": 3,
+          "mixed": [],
+          "left_out": [],
           "waiting": null,
           "approval_open": false,
           "retry_after": null,
@@ -180,4 +182,14 @@ fn engines_and_models_add_up_over_runs() {
         (model.to_owned(), 2, requests, cost.to_owned(), Some(200_000), Some(largest))
     };
     assert_eq!(sums, [row("gpt-5.6", 183, "$1.94", 187_000), row("sonnet", 16, "$0.12", 38_000)]);
+}
+
+#[test]
+fn r10_a_run_waits_for_a_limit_until_the_phase_starts_again_although_it_ended() {
+    let waiting = Waiting { until: None, reason: "limit".to_owned(), agent: Some("builder".into()), count: 1 };
+    let story = Story::begins("build", "do it").phase("01_build", "builder").event(Event::Waiting(waiting));
+    let story = story.ends(PhaseStatus::Stopped);
+    assert_eq!(project(&story).run.waiting.map(|wait| wait.reason), Some("limit".to_owned()));
+    let story = story.phase("01_build", "builder");
+    assert_eq!(project(&story).run.waiting, None);
 }

@@ -167,5 +167,7 @@ fn table(records: &[Record]) -> String {
 /// A text as it stands in the query of an address.
 fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    text.bytes().fold(String::new(), |encoded, byte| {
+        encoded + &if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    })
 }

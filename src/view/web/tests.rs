@@ -14,10 +14,12 @@ use crate::view::tables::Life;
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const RUN: &str = "20261130-142210-k3fa";
 
+#[expect(clippy::unnecessary_wraps, reason = "the signature that is asked for")]
 fn alive(_: &DataDir, _: &RunDir) -> Result<Life, StoreError> {
     Ok(Life::Alive)
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the signature that is asked for")]
 fn gone(_: &DataDir, _: &RunDir) -> Result<Life, StoreError> {
     Ok(Life::Gone)
 }
@@ -70,7 +72,9 @@ impl Site {
     /// Adds records to the log.
     fn log(&self, records: &[Record]) {
         let mut lines = fs::read(self.dir().events()).unwrap_or_default();
-        records.iter().for_each(|record| record.write_line(&mut lines));
+        for record in records {
+            record.write_line(&mut lines);
+        }
         fs::write(self.dir().events(), lines).unwrap();
     }
 
@@ -99,8 +103,11 @@ async fn only_who_names_this_machine_and_the_token_may_read() {
     let site = Site::of(&story::fixed(), gone).await;
     let port = site.port;
     let status = async |method: &str, token: &str, hosts: &[&str]| {
-        let hosts: String = hosts.iter().map(|host| format!("Host: {host}\r\n")).collect();
-        let answer = site.raw(&format!("{method} /{token}/ HTTP/1.1\r\n{hosts}Connection: close\r\n\r\n")).await;
+        let mut request = format!("{method} /{token}/ HTTP/1.1\r\nConnection: close\r\n");
+        for host in hosts {
+            request += &format!("Host: {host}\r\n");
+        }
+        let answer = site.raw(&(request + "\r\n")).await;
         assert!(
             answer.head.contains("content-security-policy: default-src 'none'; script-src 'self';"),
             "{}",

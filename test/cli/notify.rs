@@ -1,0 +1,90 @@
+//! Webhooks of `notify`, and completions.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use pretty_assertions::assert_eq;
+use serde_json::Value;
+
+use crate::support::project::Project;
+
+/// A receiver on loopback: every body that was posted to it, answered with `status`.
+fn receiver(status: &'static str) -> (String, mpsc::Receiver<Value>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/hook/secret-path", listener.local_addr().unwrap());
+    let (bodies, received) = mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = Vec::new();
+            let body = loop {
+                let mut chunk = [0_u8; 4096];
+                let read = stream.read(&mut chunk).unwrap();
+                request.extend_from_slice(&chunk[..read]);
+                let text = String::from_utf8_lossy(&request).into_owned();
+                let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+                let length = head
+                    .lines()
+                    .find_map(|line| line.to_lowercase().strip_prefix("content-length: ").map(str::to_owned));
+                if body.len() >= length.unwrap().parse().unwrap() {
+                    break body.to_owned();
+                }
+            };
+            stream
+                .write_all(format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").as_bytes())
+                .unwrap();
+            if bodies.send(serde_json::from_str(&body).unwrap()).is_err() {
+                return;
+            }
+        }
+    });
+    (address, received)
+}
+
+fn notifying(address: &str) -> Project {
+    let notify = format!(
+        "notify: {{ enabled: true, events: [run_end, approval], targets: [{{ kind: webhook, url: \"{address}\" }}] }}\n\
+         workflows: {{ ask: {{ steps: [{{ name: look, approve: {{}} }}] }} }}\n"
+    );
+    Project::new().with(&notify)
+}
+
+#[test]
+fn a_webhook_is_told_of_what_the_configuration_names_and_of_nothing_else() {
+    let (address, received) = receiver("200 OK");
+    let project = notifying(&address);
+    let finished = project.fia(&["run", "ask", "go on?"]);
+    assert_eq!(finished.end(), "exit 1", "{finished}");
+    let told: Vec<Value> = (0..2).map(|_| received.recv_timeout(Duration::from_secs(30)).unwrap()).collect();
+    let events: Vec<_> = told.iter().map(|message| message["event"].as_str().unwrap()).collect();
+    assert_eq!(events, ["approval", "run_end"]);
+    assert_eq!(told[1]["outcome"], "stopped_by_request");
+    let run = project.runs().remove(0);
+    assert_eq!(told[0]["run"], run.as_str());
+    assert!(told[0]["text"].as_str().unwrap().ends_with(&format!("fia approve {run}")), "{told:?}");
+    assert!(received.try_recv().is_err());
+}
+
+#[test]
+fn a_webhook_that_fails_never_fails_a_run_and_its_address_is_not_shown() {
+    let (address, _received) = receiver("500 Internal Server Error");
+    let project = notifying(&address);
+    let finished = project.fia(&["run", "prompt", "do it"]);
+    assert_eq!(finished.end(), "exit 0", "{finished}");
+    assert!(finished.stderr.contains("a webhook of `notify` was not told: it answered 500"), "{finished}");
+    assert!(!finished.stderr.contains("secret-path"), "{finished}");
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let finished = notifying(&format!("http://{nobody}/hook/secret-path")).fia(&["run", "prompt", "do it"]);
+    assert_eq!(finished.end(), "exit 0", "{finished}");
+    assert!(finished.stderr.contains("a webhook of `notify` was not told: "), "{finished}");
+    assert!(!finished.stderr.contains("secret-path"), "{finished}");
+}
+
+#[test]
+fn completions_know_the_commands() {
+    let finished = Project::new().fia(&["completions", "bash"]);
+    assert_eq!(finished.end(), "exit 0", "{finished}");
+    assert!(finished.stdout.contains("verdict") && finished.stdout.contains("--dry-run"), "{finished}");
+}
