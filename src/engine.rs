@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 use crate::event::item::{EngineEvent, TurnOutcome};
 use crate::ids::{EngineName, SessionId};
 use crate::process::{CommandSpec, Exit};
@@ -177,6 +179,32 @@ pub struct Capabilities {
     pub system_prompt: bool,
 }
 
+impl Capabilities {
+    /// Where a long turn can be ended between two requests, its session in order (SPEC 6.10).
+    pub fn mid_phase(&self) -> MidPhase {
+        if self.max_turns {
+            MidPhase::Always
+        } else if self.resident && self.interrupt {
+            MidPhase::WhenResident
+        } else {
+            MidPhase::Never
+        }
+    }
+}
+
+/// Where a CLI can be ended between two requests of a turn. What its session holds then was looked at with claude
+/// 2.1.332 and pi 1.6.0 in November 2026.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MidPhase {
+    /// In every process.
+    Always,
+    /// In one that takes several prompts, by interrupting it: for one prompt it can only be killed.
+    WhenResident,
+    /// Nowhere.
+    Never,
+}
+
 /// Everything an adapter needs to start a process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Launch {
@@ -288,7 +316,7 @@ fn with_configured_env(mut spec: CommandSpec, launch: &Launch) -> CommandSpec {
 
 /// An order for tests: a fresh one-shot turn of a builder, from which a test changes what it is about.
 #[cfg(test)]
-fn example_launch() -> Launch {
+pub(crate) fn example_launch() -> Launch {
     let tools = ["read", "grep", "bash", "edit", "write"].map(str::to_owned).to_vec();
     Launch {
         cwd: "/repo".into(),

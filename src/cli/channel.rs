@@ -54,11 +54,14 @@ pub(super) fn channel(args: &ChannelArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A row as people read it: its id first, as commands take it; later lines of its text indented.
+/// A row as people read it: its id first, as commands take it; whom it names behind
+/// an arrow, later lines of its text indented.
 fn shown(row: &Row) -> String {
     let at = DateTime::<Utc>::from_timestamp_millis(row.at).map_or_else(|| row.at.to_string(), time_text);
     let from = row.from.as_ref().map(|from| format!(" {}", text::line(from))).unwrap_or_default();
+    let to: Vec<String> = row.mentions.iter().map(|agent| format!("@{}", text::line(agent.as_str()))).collect();
+    let to = if to.is_empty() { String::new() } else { format!(" → {}", to.join(" ")) };
     let thread = if row.thread.is_empty() { String::new() } else { format!(" in {}", text::line(&row.thread)) };
     let body = text::block(&row.text).trim_end().replace('\n', "\n    ");
-    format!("{}  {at}  [{}]{from}{thread}: {body}\n", text::line(&row.id), row.kind.as_str())
+    format!("{}  {at}  [{}]{from}{to}{thread}: {body}\n", text::line(&row.id), row.kind.as_str())
 }

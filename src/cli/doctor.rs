@@ -17,7 +17,7 @@ use tokio::process::Command;
 use super::project::Project;
 use super::report::CliError;
 use super::{paint_stdout, width_stdout};
-use crate::engine::{self, Facts, LoginCheck, SESSION_MARKERS};
+use crate::engine::{self, Facts, LoginCheck, MidPhase, SESSION_MARKERS};
 use crate::ids::EngineName;
 use crate::plan::Plan;
 use crate::process::{CommandSpec, find_program};
@@ -56,6 +56,8 @@ struct Row {
     /// Whether the stream shows the live context.
     reports_context: bool,
     resident: bool,
+    /// Where `rotate_mid_phase` works.
+    rotates_mid_phase: MidPhase,
     /// Ceilings of the roster on this engine, with whether each can fire.
     ceilings: Vec<Ceiling>,
     /// What to do when something is missing.
@@ -166,6 +168,7 @@ async fn row(project: &Project, name: EngineName) -> Row {
         login,
         reports_context: capabilities.context,
         resident: capabilities.resident,
+        rotates_mid_phase: capabilities.mid_phase(),
         ceilings: ceilings(project, name, capabilities.context),
         hint,
     }
@@ -252,6 +255,7 @@ fn write_text(out: &mut dyn Write, project: &Project, rows: &[Row]) -> io::Resul
         ("LOGIN", Align::Left),
         ("REPORTS", Align::Left),
         ("RESIDENT", Align::Left),
+        ("MID-PHASE", Align::Left),
         ("CEILING", Align::Left),
     ]);
     let unknown = || "–".to_owned();
@@ -264,6 +268,12 @@ fn write_text(out: &mut dyn Write, project: &Project, rows: &[Row]) -> io::Resul
             row.login.word().into(),
             if row.reports_context { "context" } else { "no context" }.into(),
             if row.resident { "yes" } else { "no" }.into(),
+            match row.rotates_mid_phase {
+                MidPhase::Always => "yes",
+                MidPhase::WhenResident => "resident only",
+                MidPhase::Never => "no",
+            }
+            .into(),
             ceiling_cell(&row.ceilings).into(),
         ]);
     }

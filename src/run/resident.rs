@@ -79,6 +79,31 @@ impl Residents {
     fn take(&self, agent: &AgentName) -> Option<Resident> {
         self.idle.borrow_mut().remove(agent)
     }
+
+    /// Gives a process back to wait for its next turn.
+    fn give_back(&self, agent: &AgentName, resident: Resident) {
+        self.idle.borrow_mut().insert(agent.clone(), resident);
+        self.pool.borrow_mut().release(agent, self.began.elapsed());
+        self.released.notify_one();
+    }
+
+    /// Takes out what has been idle too long.
+    fn expired(&self) -> Vec<AgentName> {
+        self.pool.borrow_mut().sweep(self.began.elapsed())
+    }
+
+    /// Waits until something has been idle too long, without a timer while nothing is idle.
+    async fn next_expiry(&self) -> Vec<AgentName> {
+        loop {
+            let next = self.pool.borrow().next_sweep();
+            tokio::select! {
+                () = tokio::time::sleep_until(self.began + next.unwrap_or_default()), if next.is_some() => {
+                    return self.expired();
+                }
+                () = self.released.notified() => {}
+            }
+        }
+    }
 }
 
 /// A seat, or the words why the process could not be started.
@@ -96,7 +121,7 @@ impl Run {
         if !self.resides(engine.name()) {
             return Ok(start(engine, &launch, keep));
         }
-        self.sweep().await?;
+        self.sweep(self.residents.expired()).await?;
         self.end_unfit(agent, &launch).await?;
         let lease = self.residents.pool.borrow_mut().lease(agent);
         match lease {
@@ -163,9 +188,7 @@ impl Run {
         if let (ProcessKind::Resident, true, Some(session)) = (seat.process, lives_on, session) {
             let Seat { child, decoder, window, started_with, .. } = seat;
             let resident = Resident { child, decoder, window, session, started_with };
-            self.residents.idle.borrow_mut().insert(agent.clone(), resident);
-            self.residents.pool.borrow_mut().release(agent, self.residents.began.elapsed());
-            self.residents.released.notify_one();
+            self.residents.give_back(agent, resident);
             return Ok(None);
         }
         if (seat.process, outcome) == (ProcessKind::Resident, None) {
@@ -188,28 +211,18 @@ impl Run {
     }
 
     /// Ends what has been idle too long.
-    async fn sweep(&self) -> Result<(), RunError> {
-        let now = self.residents.began.elapsed();
-        let expired = self.residents.pool.borrow_mut().sweep(now);
+    async fn sweep(&self, expired: Vec<AgentName>) -> Result<(), RunError> {
         for agent in expired {
             self.evict(&agent, EvictionReason::Idle).await?;
         }
         Ok(())
     }
 
-    /// Sweeps when there is something to sweep, and waits without a timer while nothing is idle.
+    /// Ends idle processes as their time comes, for as long as the run goes on.
     pub(super) async fn keep_sweeping(&self) -> Result<Infallible, RunError> {
         loop {
-            let next = self.residents.pool.borrow().next_sweep();
-            match next {
-                None => self.residents.released.notified().await,
-                Some(at) => {
-                    tokio::select! {
-                        () = tokio::time::sleep_until(self.residents.began + at) => self.sweep().await?,
-                        () = self.residents.released.notified() => {}
-                    }
-                }
-            }
+            let expired = self.residents.next_expiry().await;
+            self.sweep(expired).await?;
         }
     }
 
@@ -257,3 +270,6 @@ fn steady(launch: &Launch) -> Launch {
         ..launch.clone()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@ use super::agent::AgentOrder;
 use super::{Run, RunError};
 use crate::economy::break_even::turns_to_ceiling;
 use crate::economy::prices::{self, Rates};
-use crate::engine::{self, SessionChoice};
+use crate::engine::{self, MidPhase, SessionChoice};
 use crate::event::item::{Cut, TurnEnd};
 use crate::event::{BoundedContinuation, Event, RotationReason, RotationStoodDown, SessionRotation};
 use crate::plan::{EngineChoice, RotationPolicy};
@@ -122,7 +122,11 @@ impl Run {
     ) -> Option<Bound> {
         let agent = &self.plan.agents[order.agent];
         let can = engine::for_name(choice.engine).capabilities();
-        let stops = can.max_turns || (can.interrupt && self.resides(choice.engine));
+        let stops = match can.mid_phase() {
+            MidPhase::Always => true,
+            MidPhase::WhenResident => self.resides(choice.engine),
+            MidPhase::Never => false,
+        };
         if !agent.rotate_mid_phase || agent.ceiling == 0 || !stops || self.is_marked(order) {
             return None;
         }

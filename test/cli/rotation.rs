@@ -320,3 +320,26 @@ fn log_number(log: &Log) -> usize {
     let rotation = log.records.iter().find(|record| record.event.name() == "session_rotation").unwrap();
     usize::try_from(rotation.seq.0).unwrap()
 }
+
+#[test]
+fn r6_9_price_rotates_below_the_ceiling_and_both_sides_are_in_the_log() {
+    let grows = format!("{{ do: [{}] }}", ["{ run: \"seq 3000\" }"; 9].join(", "));
+    let script = format!("growth: 4\nphases:\n  first: [{grows}]\n  second: [{grows}]\n");
+    let project = |policy: &str| {
+        let defaults =
+            format!("defaults: {{ coding_agent: scripted, model: rehearsal, session_rotation: {policy} }}\n");
+        let engines = "engines: { scripted: { script: rehearsal.yaml } }\n";
+        Project::new().config(&format!("{defaults}{engines}{THREE}")).script(&script)
+    };
+    assert_eq!(project("ceiling").run("three").rotated_in(), ["03_third"]);
+    let log = project("break_even").run("three");
+    assert_eq!(log.rotated_in(), ["02_second", "03_third"]);
+    let (_, rotation) = &log.rotations()[0];
+    assert_eq!(rotation.reason, fia::event::RotationReason::BreakEven);
+    let price = rotation.price.as_ref().expect("both sides of the sum");
+    let cost = |side: &str| price[side].as_f64().expect("a number");
+    assert!(cost("fresh_cost") < cost("keep_cost"), "{price}");
+    assert_eq!((price["context"].as_u64(), price["expected_requests"].as_u64()), (rotation.context_tokens, Some(10)));
+    assert_eq!(price["cache"], "warm");
+    assert!(log.prompt("builder", "02_second", 1, 1).starts_with("# Fresh session: price"));
+}
