@@ -92,7 +92,9 @@ impl Collector {
             request = request.header(name, value);
         }
         let request = request.header("content-type", "application/json").body(body);
-        let status = self.runtime.block_on(request.send()).map_err(unreachable)?.status();
+        // Its clock needs a runtime from the first call on.
+        let answer = self.runtime.block_on(async { request.send().await });
+        let status = answer.map_err(unreachable)?.status();
         if status.is_success() { Ok(()) } else { Err(SpanError::Refused(status)) }
     }
 }
@@ -104,7 +106,8 @@ fn unreachable(error: reqwest::Error) -> SpanError {
 impl Address {
     /// The path for traces is added to what is named.
     fn parse(endpoint: &str, headers: &str) -> Option<Self> {
-        let url: Url = format!("{}/v1/traces", endpoint.trim().trim_end_matches('/')).parse().ok()?;
+        let mut url: Url = endpoint.trim().parse().ok()?;
+        url.set_path(&format!("{}/v1/traces", url.path().trim_end_matches('/')));
         let headers = headers.split(',').filter_map(|pair| pair.split_once('='));
         let headers = headers.map(|(name, value)| (name.trim().to_owned(), unescaped(value.trim())));
         let headers = headers.filter(|(name, _)| !name.is_empty()).collect();
