@@ -22,6 +22,8 @@ mod notify;
 mod queries;
 #[path = "cli/replay.rs"]
 mod replay;
+#[path = "cli/report.rs"]
+mod report;
 #[path = "cli/resume.rs"]
 mod resume;
 #[path = "cli/rotation.rs"]

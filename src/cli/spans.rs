@@ -1,19 +1,21 @@
 //! Sends the spans of a run to an OpenTelemetry collector: OTLP over HTTP with JSON.
 //!
 //! `OTEL_EXPORTER_OTLP_ENDPOINT` names the collector and `OTEL_EXPORTER_OTLP_HEADERS` what else it wants to be told
-//! (both as the OpenTelemetry specification of exporters has them, 1.50). Only plain `http` is spoken, which is what a
-//! collector on the same machine listens to. A run that ended sends its last stretch; nothing that goes wrong here
-//! changes how it ended.
+//! (both as the OpenTelemetry specification of exporters has them, 1.50). A run that ended sends its last stretch;
+//! nothing that goes wrong here changes how it ended.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
-use std::net::{TcpStream, ToSocketAddrs as _};
+use std::io::Write as _;
 use std::time::Duration;
+
+use reqwest::{Client, StatusCode, Url};
+use tokio::runtime::Runtime;
 
 use super::reading;
 use super::report::CliError;
 use crate::event::Record;
 use crate::event::wire::Line;
+use crate::gateway::client_for;
 use crate::ids::Seq;
 use crate::store::{RunDir, StoreError, offset_of_last};
 use crate::view::otlp::{BATCH, SpanFold};
@@ -22,43 +24,43 @@ use crate::view::tables::Life;
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 
-/// How long each step of a request may take: the default of the specification.
+/// How long a request may take: the default of the specification.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of an answer that are looked at.
-const ANSWER_BYTES: u64 = 4096;
 
 /// Where spans go.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Collector {
-    /// Host and port.
-    authority: String,
-    path: String,
+    address: Address,
+    client: Client,
+    runtime: Runtime,
+}
+
+/// What the environment says of a collector.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Address {
+    url: Url,
     headers: Vec<(String, String)>,
 }
 
-/// Why spans did not arrive.
+/// Why spans did not arrive. The address may hold a secret and is not shown.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SpanError {
-    #[error("`{0}` is no address of a collector that can be sent to")]
-    Address(String),
-    #[error("cannot send spans to `{authority}`")]
-    Io {
-        authority: String,
-        #[source]
-        source: io::Error,
-    },
-    #[error("the collector at `{authority}` answered `{answer}`")]
-    Refused { authority: String, answer: String },
+    #[error("{ENDPOINT} is no address of a collector")]
+    Address,
+    #[error("the collector cannot be reached")]
+    Unreachable(#[source] reqwest::Error),
+    #[error("the collector answered {0}")]
+    Refused(StatusCode),
+    #[error("cannot start the runtime")]
+    Runtime(#[source] std::io::Error),
 }
 
 impl From<SpanError> for CliError {
     fn from(error: SpanError) -> Self {
         match error {
-            SpanError::Address(_) => Self::usage(
-                error.to_string(),
-                format!("set {ENDPOINT} to a plain address, such as http://127.0.0.1:4318"),
-            ),
-            SpanError::Io { .. } | SpanError::Refused { .. } => Self::machine("spans were not sent", error),
+            SpanError::Address => Self::usage(error.to_string(), "name one such as http://127.0.0.1:4318"),
+            SpanError::Unreachable(_) | SpanError::Refused(_) | SpanError::Runtime(_) => {
+                Self::machine("spans were not sent", error)
+            }
         }
     }
 }
@@ -66,80 +68,50 @@ impl From<SpanError> for CliError {
 impl Collector {
     /// The collector that the environment names.
     pub(super) fn named() -> Result<Self, CliError> {
-        let hint = "export OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318";
-        Self::configured()
-            .ok_or_else(|| CliError::usage(format!("{ENDPOINT} is not set"), hint))?
-            .map_err(CliError::from)
+        let hint = format!("export {ENDPOINT}=http://127.0.0.1:4318");
+        Self::configured().ok_or_else(|| CliError::usage(format!("{ENDPOINT} is not set"), hint))?.map_err(Into::into)
     }
 
     /// The same; `None` where none is named.
     fn configured() -> Option<Result<Self, SpanError>> {
         let endpoint = std::env::var(ENDPOINT).ok().filter(|endpoint| !endpoint.trim().is_empty())?;
-        Some(Self::parse(endpoint.trim(), &std::env::var(HEADERS).unwrap_or_default()))
+        let headers = std::env::var(HEADERS).unwrap_or_default();
+        Some(Address::parse(&endpoint, &headers).ok_or(SpanError::Address).and_then(Self::at))
     }
 
-    fn parse(endpoint: &str, headers: &str) -> Result<Self, SpanError> {
-        let bad = || SpanError::Address(endpoint.to_owned());
-        let rest = endpoint.strip_prefix("http://").ok_or_else(bad)?;
-        let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
-        let plain = |letter: char| letter.is_ascii_graphic() && !matches!(letter, '@' | '?' | '#');
-        if authority.is_empty() || !rest.chars().all(plain) {
-            return Err(bad());
-        }
-        let port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-        let authority = if port { authority.to_owned() } else { format!("{authority}:80") };
-        let headers = headers.split(',').filter_map(|pair| pair.split_once('='));
-        let headers = headers.map(|(name, value)| (name.trim().to_owned(), unescaped(value.trim())));
-        let fit = |text: &str| !text.is_empty() && !text.contains(|letter: char| letter.is_control());
-        Ok(Self {
-            authority,
-            path: format!("{}/v1/traces", path.trim_end_matches('/')),
-            headers: headers.filter(|(name, value)| fit(name) && fit(value)).collect(),
-        })
+    fn at(address: Address) -> Result<Self, SpanError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(SpanError::Runtime)?;
+        let client = client_for(&address.url).map_err(unreachable)?;
+        Ok(Self { address, client, runtime })
     }
 
     /// Sends one request body and waits for the answer.
-    fn send(&self, body: &[u8]) -> Result<(), SpanError> {
-        let answer =
-            self.exchange(body).map_err(|source| SpanError::Io { authority: self.authority.clone(), source })?;
-        let status = answer.split(' ').nth(1).unwrap_or_default();
-        if answer.starts_with("HTTP/1.") && status.starts_with('2') {
-            return Ok(());
+    fn send(&self, body: String) -> Result<(), SpanError> {
+        let mut request = self.client.post(self.address.url.clone()).timeout(PATIENCE);
+        for (name, value) in &self.address.headers {
+            request = request.header(name, value);
         }
-        Err(SpanError::Refused { authority: self.authority.clone(), answer })
+        let request = request.header("content-type", "application/json").body(body);
+        // Its clock needs a runtime from the first call on.
+        let answer = self.runtime.block_on(async { request.send().await });
+        let status = answer.map_err(unreachable)?.status();
+        if status.is_success() { Ok(()) } else { Err(SpanError::Refused(status)) }
     }
+}
 
-    /// The first line of the answer.
-    fn exchange(&self, body: &[u8]) -> io::Result<String> {
-        let mut failed = io::Error::from(io::ErrorKind::AddrNotAvailable);
-        for address in self.authority.to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, PATIENCE) {
-                Ok(stream) => return self.over(stream, body),
-                Err(error) => failed = error,
-            }
-        }
-        Err(failed)
-    }
+fn unreachable(error: reqwest::Error) -> SpanError {
+    SpanError::Unreachable(error.without_url())
+}
 
-    fn over(&self, mut stream: TcpStream, body: &[u8]) -> io::Result<String> {
-        stream.set_write_timeout(Some(PATIENCE))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        let mut head = format!(
-            "POST {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n",
-            self.path,
-            self.authority,
-            body.len()
-        );
-        for (name, value) in &self.headers {
-            head += &format!("{name}: {value}\r\n");
-        }
-        head += "\r\n";
-        stream.write_all(head.as_bytes())?;
-        stream.write_all(body)?;
-        let mut answer = Vec::new();
-        stream.take(ANSWER_BYTES).read_to_end(&mut answer)?;
-        let line = answer.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
-        Ok(String::from_utf8_lossy(line).into_owned())
+impl Address {
+    /// The path for traces is added to what is named.
+    fn parse(endpoint: &str, headers: &str) -> Option<Self> {
+        let mut url: Url = endpoint.trim().parse().ok()?;
+        url.set_path(&format!("{}/v1/traces", url.path().trim_end_matches('/')));
+        let headers = headers.split(',').filter_map(|pair| pair.split_once('='));
+        let headers = headers.map(|(name, value)| (name.trim().to_owned(), unescaped(value.trim())));
+        let headers = headers.filter(|(name, _)| !name.is_empty()).collect();
+        matches!(url.scheme(), "http" | "https").then_some(Self { url, headers })
     }
 }
 
@@ -193,7 +165,7 @@ impl Export {
 
     fn flush(&mut self) -> Result<(), CliError> {
         while let Some(body) = self.spans.batch() {
-            self.collector.send(body.to_string().as_bytes())?;
+            self.collector.send(body.to_string())?;
         }
         Ok(())
     }
@@ -208,11 +180,15 @@ pub(super) fn export_stretch(dir: &RunDir) {
         export.end(Life::Gone)
     });
     if let Err(error) = sent {
-        use std::error::Error as _;
-        let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
         // A closed standard error takes no warnings.
-        let _gone = writeln!(anstream::stderr().lock(), "warning: {error}{cause}");
+        let _gone = writeln!(anstream::stderr(), "warning: {}", said(&error));
     }
+}
+
+/// An error with its causes, on one line.
+fn said(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |said, cause| format!("{said}: {cause}"))
 }
 
 /// The record with which the last stretch began.
@@ -237,17 +213,17 @@ mod tests {
 
     #[test]
     fn a_collector_is_named_by_an_address_to_which_the_path_is_added() {
-        let parsed = |endpoint| {
-            let collector = Collector::parse(endpoint, "api-key=a%20b, =x,bad").map_err(|error| error.to_string())?;
-            assert_eq!(collector.headers, [("api-key".to_owned(), "a b".to_owned())]);
-            Ok::<_, String>(format!("{}{}", collector.authority, collector.path))
-        };
-        assert_eq!(parsed("http://127.0.0.1:4318"), Ok("127.0.0.1:4318/v1/traces".to_owned()));
-        assert_eq!(parsed("http://[::1]:4318/otlp/"), Ok("[::1]:4318/otlp/v1/traces".to_owned()));
-        assert_eq!(parsed("http://collector.example.invalid"), Ok("collector.example.invalid:80/v1/traces".to_owned()));
-        for bad in ["https://example.invalid", "localhost:4318", "http://", "http://a b", "http://u@example.invalid"] {
-            assert_eq!(parsed(bad), Err(format!("`{bad}` is no address of a collector that can be sent to")));
-        }
+        let parsed = |endpoint| Address::parse(endpoint, "").map(|address| address.url.to_string());
+        assert_eq!(parsed("http://127.0.0.1:4318").as_deref(), Some("http://127.0.0.1:4318/v1/traces"));
+        assert_eq!(parsed(" http://[::1]:4318/otlp/ ").as_deref(), Some("http://[::1]:4318/otlp/v1/traces"));
+        assert_eq!(parsed("https://example.invalid").as_deref(), Some("https://example.invalid/v1/traces"));
+        assert_eq!(
+            ["localhost:4318", "http://", "ftp://example.invalid", "4318"].map(parsed),
+            [None, None, None, None]
+        );
+        let headers = Address::parse("http://[::1]", "api-key=a%20b, =x,bad, c = d").unwrap().headers;
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(headers, [pair("api-key", "a b"), pair("c", "d")]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A series that halves its resolution whenever it is full; a point is the largest reading of its stretch.
 ///
-/// Borders between sessions are never lost: where one begins, a point of its own begins.
+/// Borders between sessions are never lost: where one begins, a point of its own begins, beyond the limit if need be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trace {
     points: Vec<Point>,
@@ -47,11 +47,18 @@ impl Trace {
         let reading = Point { at_ms, tokens, readings: 1, fresh: std::mem::take(&mut self.border) };
         match self.points.last_mut() {
             Some(last) if !reading.fresh && last.readings < self.stride => last.absorb(&reading),
-            Some(_) | None => self.points.push(reading),
+            Some(_) | None => {
+                self.points.push(reading);
+                if self.is_full() {
+                    self.halve();
+                }
+            }
         }
-        if self.points.len() > self.limit {
-            self.halve();
-        }
+    }
+
+    /// Whether there are too many points, those that begin a session not counted: these stay anyway.
+    fn is_full(&self) -> bool {
+        self.points.len() > self.limit && self.points.iter().filter(|point| !point.fresh).count() > self.limit
     }
 
     /// Marks that the next reading is of another session.
@@ -110,6 +117,20 @@ mod tests {
         assert!(trace.points().len() <= 48);
         assert_eq!(trace.points().iter().map(|p| p.tokens).max(), Some(999_999));
         assert_eq!(trace.points().iter().map(|p| p.readings).sum::<u64>(), 1_000_000);
+    }
+
+    #[test]
+    fn more_sessions_than_points_cost_no_detail() {
+        let mut trace = Trace::small();
+        for reading in 0..10_000u64 {
+            if reading % 20 == 0 {
+                trace.border();
+            }
+            trace.push(reading, reading % 20);
+        }
+        assert_eq!(trace.points().iter().filter(|point| point.fresh).count(), 499);
+        assert!(trace.points().len() <= 48 + 499);
+        assert_eq!(trace.points().iter().map(|point| point.readings).sum::<u64>(), 10_000);
     }
 
     proptest! {

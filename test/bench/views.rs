@@ -38,7 +38,7 @@ fn main() -> Outcome<()> {
 
     let tail = best(Command::new("tail").args(["-n", "20", &log]))?;
     line(&mut out, "events -n 20 / tail -n 20", best(&mut fia(&large_top, &["events", "-n", "20"]))?, tail)?;
-    for (kind, args) in [("session", vec![]), ("check", vec!["--json"]), ("session", vec!["-n", "20"])] {
+    for (kind, args) in [("session", vec![]), ("phase_end", vec!["--json"]), ("session", vec!["-n", "20"])] {
         let grep = best(Command::new("grep").args(["-c", &format!("\"type\":\"{kind}\""), &log]))?;
         let args = [vec!["events", "--type", kind], args].concat();
         line(&mut out, &format!("{} / grep -c", args.join(" ")), best(&mut fia(&large_top, &args))?, grep)?;
@@ -89,7 +89,7 @@ fn write_log(dir: &Path, records: u64) -> Outcome<()> {
             "phase_start",
             &format!("build_{number}"),
             &format!(
-                r#"{{"order":{{"step":"build_{number}","index":0,"round":1,"phase":"{phase}","work":{{"work":"check","checks":["test"],"expect":"green"}}}},"kind":"agent","agent":"builder","description":"builder works","attempt":1,"host":"desk"}}"#
+                r#"{{"order":{{"step":"build_{number}","index":0,"round":1,"phase":"{phase}","work":{{"kind":"commit"}}}},"kind":"agent","agent":"builder","description":"builder works","attempt":1,"host":"desk"}}"#
             ),
         )?;
         add(
@@ -128,7 +128,7 @@ fn write_log(dir: &Path, records: u64) -> Outcome<()> {
             &phase,
             "agent_end",
             "builder",
-            r#"{"agent":"builder","ended":"completed","usage":{"input":12000,"output":340000,"cache_read":20000000,"cache_write":900000},"cost_usd":1.5,"requests":4,"context_tokens":90000,"cache_hit_ratio":0.9,"rewrite_factor":1.0,"elapsed_ms":1000}"#,
+            r#"{"agent":"builder","leg":1,"turn":1,"engine":"claude","model":"claude-sonnet-5","ended":"completed","usage":{"input":12000,"output":340000,"cache_read":20000000,"cache_write":900000},"cost_usd":1.5,"requests":4,"context_tokens":90000,"cache_hit_ratio":0.9,"rewrite_factor":1.0,"elapsed_ms":1000}"#,
         )?;
         add(&phase, "phase_end", &format!("build_{number}"), r#"{"status":"success","elapsed_ms":9000}"#)?;
     }
@@ -136,7 +136,7 @@ fn write_log(dir: &Path, records: u64) -> Outcome<()> {
         "",
         "run_end",
         "goal_met",
-        r#"{"reason":"","tokens":{"input":0,"output":0,"cache_read":0,"cache_write":0},"cost_usd":150.0,"phases":100,"replayed":0,"elapsed_ms":900000,"tree_sha256":null}"#,
+        r#"{"outcome":"goal_met","reason":"","tokens":{"input":0,"output":0,"cache_read":0,"cache_write":0},"cost_usd":150.0,"phases":100,"replayed":0,"elapsed_ms":900000,"tree_sha256":null}"#,
     )?;
     log.flush()?;
     drop(log);
