@@ -1,7 +1,10 @@
-//! Pages, reports and pictures in a real browser: headless Chromium, driven by its DevTools protocol over two pipes.
+//! Pages, reports and pictures in a real browser: headless Chromium, driven by its `DevTools` protocol over two pipes.
 //!
 //! Needs chromium, so the tests are not run unless asked for: `cargo test --test browser -- --ignored`. What the
 //! browser drew is left in `target/screens`, to be looked at.
+
+#![expect(clippy::needless_raw_string_hashes, reason = "one way to quote for all texts")]
+#![expect(clippy::cast_possible_truncation, reason = "a letter of 64 fits")]
 
 /// The parts that these tests use.
 #[expect(dead_code, reason = "other tests use the rest")]

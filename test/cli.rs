@@ -3,6 +3,7 @@
 //! Every test runs `fia` in a repository of its own, on the scripted engine, without a network or an account.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::print_stderr, reason = "what could not be checked here is said")]
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test picks out the facts that it is about")]
 
 #[path = "cli/bad_input.rs"]

@@ -12,6 +12,11 @@
 //! | `yaml script` | reads it as a script of the scripted engine |
 //! | `json` | parses it |
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "a test picks out the facts that it is about")]
+#![expect(
+    clippy::case_sensitive_file_extension_comparisons,
+    reason = "the files of the documents end in small letters"
+)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "cookbook/blocks.rs"]

@@ -7,6 +7,10 @@
 //! cargo test --test live -- --ignored
 //! ```
 
+#![expect(clippy::print_stdout, reason = "measured figures are told")]
+#![expect(clippy::wildcard_enum_match_arm, reason = "a test picks out the facts that it is about")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "live/claude.rs"]
 mod claude;
 #[path = "live/gateway.rs"]

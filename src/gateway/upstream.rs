@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn loopback_is_asked_without_a_proxy() {
-        let is_loopback = |base| Upstream::parse(base).unwrap().is_loopback();
+        let is_loopback = |base| super::is_loopback(&Upstream::parse(base).unwrap().0);
         assert!(["http://127.0.0.1:1", "http://[::1]:1", "http://localhost"].into_iter().all(is_loopback));
         assert!(!is_loopback("https://example.invalid"));
     }

@@ -86,7 +86,7 @@ fn r6_7_the_builder_has_one_system_prompt_in_all_its_phases() {
     let (_, log) = demo(&env);
     let stored = log.file("agents/builder/system.md");
     assert!(stored.len() >= 500, "{} bytes", stored.len());
-    let hash = Sha256::digest(stored.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let hash = format!("{:x}", Hexadecimal(&Sha256::digest(stored.as_bytes())));
     let seen: Vec<_> = log.starts().into_iter().filter(|(_, start)| start.agent.as_str() == "builder").collect();
     assert_eq!(seen.len(), 2);
     for (phase, start) in seen {
@@ -142,4 +142,13 @@ fn the_demo_works_whatever_the_users_git_is_told() {
     let (finished, _) = demo(&env);
     assert_eq!(finished.end(), "exit 0", "{finished}");
     assert_eq!(git(&env, &["show", "--name-only", "--format=%an"]), "fia demo\n\nPLAN.md\ngreet.sh\n");
+}
+
+/// Bytes in hexadecimal.
+struct Hexadecimal<'a>(&'a [u8]);
+
+impl std::fmt::LowerHex for Hexadecimal<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
 }

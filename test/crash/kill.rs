@@ -111,7 +111,8 @@ fn baseline() -> (String, Duration) {
 /// Orders jobs so that any first part of them is spread evenly over all: by steps of the golden ratio.
 fn evenly<T>(jobs: Vec<T>) -> Vec<T> {
     let count = jobs.len();
-    let step = (count * 618 / 1000..).find(|step| coprime(*step, count)).expect("a number and the next are coprime");
+    let step =
+        (count * 618 / 1000..=count + 1).find(|step| coprime(*step, count)).expect("a number and the next are coprime");
     let mut jobs: Vec<Option<T>> = jobs.into_iter().map(Some).collect();
     (0..count).filter_map(|at| jobs[at * step % count].take()).collect()
 }

@@ -103,7 +103,9 @@ fn projections_fit(dir: &RunDir, records: &[Record]) -> Result<(), String> {
         return Err("the agent map is not the replayed one".to_owned());
     }
     let mut projection = fia::view::projection::Projection::default();
-    records.iter().for_each(|record| projection.push(record));
+    for record in records {
+        projection.push(record);
+    }
     if json(dir.run_file()) != serde_json::to_value(&projection).ok() {
         return Err("the run file is not the replayed one".to_owned());
     }

@@ -1,4 +1,4 @@
-//! Headless Chromium, told what to do by its DevTools protocol: JSON messages, each ended by a zero byte, over pipes.
+//! Headless Chromium, told what to do by its `DevTools` protocol: JSON messages, each ended by a zero byte, over pipes.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
