@@ -113,16 +113,19 @@ fn place(repository: &Repository) -> PathBuf {
     repository.git_dir.join("index")
 }
 
-/// The paths whose index entry differs from the commit that is checked out: all of them on an unborn branch.
+/// The paths whose content in the index differs from the commit that is checked out: all of them on an unborn branch.
+///
+/// An entry that only intends to add has no content, so it holds no work: a commit that was killed leaves such.
 ///
 /// # Errors
 ///
 /// When git fails.
 pub(crate) fn staged(repository: &Repository) -> Result<Vec<Vec<u8>>, TreeError> {
     let git = repository.git();
-    let listed = match repository.head()?.commit() {
-        Some(commit) => git.run(&["diff-index", "--cached", "--no-renames", "--name-only", "-z", commit])?,
-        None => git.run(&["ls-files", "-z"])?,
+    let base = match repository.head()?.commit() {
+        Some(commit) => commit.to_owned(),
+        None => git::text(&git.feed(&["hash-object", "-t", "tree", "--stdin"], b"")?),
     };
-    Ok(git::records(&listed).map(<[u8]>::to_vec).collect())
+    let args = ["diff-index", "--cached", "--ita-invisible-in-index", "--no-renames", "--name-only", "-z", &base];
+    Ok(git::records(&git.run(&args)?).map(<[u8]>::to_vec).collect())
 }

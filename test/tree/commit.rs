@@ -42,6 +42,26 @@ fn r11_6_a_commit_holds_what_the_run_made_and_the_users_staged_work_stays_staged
 }
 
 #[test]
+fn r11_6_a_commit_that_was_killed_before_git_made_it_is_made_by_the_next() {
+    for unborn in [false, true] {
+        let scratch = Scratch::with(&[]);
+        let base = if unborn {
+            scratch.sh("git update-ref -d HEAD");
+            None
+        } else {
+            Some(head(&scratch))
+        };
+        let mut tree = scratch.tree();
+        let changes = scratch.leg(&mut tree, &may_write(&["src/"]), "mkdir -p src; echo n > src/new").kept;
+        scratch.sh("git add --intent-to-add src/new");
+        let outcome = commit(&mut tree, base.as_deref(), &changes);
+        assert_eq!(paths(&outcome), ["src/new"]);
+        assert_eq!(outcome.left_out, []);
+        assert_eq!(scratch.sh("git status --porcelain"), "");
+    }
+}
+
+#[test]
 fn r11_6_a_file_that_the_user_had_changed_is_listed_as_mixed() {
     let scratch = Scratch::with(&[("edited", "1"), ("staged", "1"), ("deleted", "1"), ("clean", "1"), ("later", "1")]);
     scratch.sh("echo u > edited; echo u > staged; git add staged; git show HEAD:staged > staged; rm deleted; echo u > untracked");
