@@ -13,6 +13,7 @@
 
 mod answer;
 mod handle;
+mod memory;
 mod pi;
 mod plan;
 mod session;

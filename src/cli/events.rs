@@ -9,7 +9,7 @@ use chrono::Utc;
 use clap::Args;
 use memchr::memmem::Finder;
 
-use super::query::life;
+use super::reading::life;
 use super::report::CliError;
 use super::{paint_stdout, reading};
 use crate::event::wire::Line;

@@ -1,13 +1,13 @@
 //! Finding and reading the file, and laying it over what ships.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::document::{Degraded, Document};
-use super::files::Files;
+use super::document::Document;
+use super::files::{Files, read_text};
+use super::findings::Degraded;
 use super::layer::Layers;
 use super::problem::{ConfigError, Problem, Warning};
 use super::table::{FILE, MAX_FALLBACKS};
@@ -75,16 +75,6 @@ pub fn load(path: Option<&Path>, around: Surroundings<'_>) -> Result<Loaded, Con
     let judge_files = files.judge_files();
     let not_served = findings.not_served;
     Ok(Loaded { config: Config { document, layers, prompts, schemas, judge_files, not_served }, warnings })
-}
-
-/// The text of a file, or why there is none.
-pub(crate) fn read_text(path: &Path) -> Result<String, String> {
-    let bytes = fs::read(path).map_err(|error| format!("cannot read it: {error}"))?;
-    String::from_utf8(bytes).map_err(|error| {
-        let good = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..good].split(|byte| *byte == b'\n').count();
-        format!("it is not UTF-8: byte {} of it, in line {line}", good + 1)
-    })
 }
 
 /// The warning about a knob: the default that stands may be that of the agent's `defaults`.

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
-use axum::http::Response;
+use axum::body::Bytes;
 use serde::Deserialize;
 
-use super::handle::json;
-use super::plan::Memory;
+use super::memory::Memory;
 use super::session::Session;
 use crate::economy::prices::CacheLifetime;
 use crate::prune::conversation::{Request, RequestKind};
@@ -32,19 +30,14 @@ struct Answered {
     tokens: Option<u64>,
 }
 
-/// Answers a question; `None` when it is none of pi's.
-pub(super) async fn answer(
-    session: &Arc<Session>,
-    path: &str,
-    query: Option<&str>,
-    body: Bytes,
-) -> Option<Response<Body>> {
+/// Answers a question, in JSON; `None` when it is none of pi's.
+pub(super) async fn answer(session: &Arc<Session>, path: &str, query: Option<&str>, body: Bytes) -> Option<Bytes> {
     match path {
         "/context" => {
             let (told, now_ms) = (told(query.unwrap_or_default()), session.now_ms());
             let shown = session.with_memory(move |session, memory| session.shorten(memory, &body, told, now_ms)).await;
             // An answer is owed in any case; without one pi would wait.
-            Some(json(shown.unwrap_or_else(nothing)))
+            Some(shown.unwrap_or_else(nothing))
         }
         "/answered" => {
             let tokens = serde_json::from_slice::<Answered>(&body).ok()?.tokens.filter(|tokens| *tokens > 0);
@@ -55,7 +48,7 @@ pub(super) async fn answer(
                     }
                 })
                 .await;
-            Some(json(Bytes::from_static(b"{}")))
+            Some(Bytes::from_static(b"{}"))
         }
         _ => None,
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 
-use super::plan::{Memory, Outgoing, Question};
+use super::memory::{Memory, Outgoing, Question};
 use super::{GatewayError, News, Now, Save, SessionOptions, Upstream};
 use crate::economy::prices::Rates;
 use crate::ids::AgentName;
