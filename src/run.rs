@@ -249,6 +249,12 @@ impl Run {
         self.ledger.borrow_mut().record((self.now)(), phase, event)
     }
 
+    /// Makes sure that all facts so far are in the log. Called before anything is done on the strength of them, and
+    /// before waiting.
+    fn settle(&self) -> Result<(), RunError> {
+        Ok(self.ledger.borrow_mut().settle()?)
+    }
+
     /// Makes sure that all facts so far are on the disk.
     fn sync(&self) -> Result<(), RunError> {
         channel::sync_channel(&self.place.dir.channel())?;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
-use super::break_even::{CacheState, Estimate, Reading, Standing, estimate};
+use super::break_even::{CacheState, Estimate, Reading, Readings, Standing};
 use super::cache::{Between, cause, miss};
 use super::prices::{CacheLifetime, Rates};
 use crate::event::{AgentStart, CacheBreak, ContextRead, Event, LeaseKind, Record, Usage};
@@ -33,7 +33,7 @@ struct Watched {
     works_on: Option<(EngineName, String, Option<String>)>,
     /// Whether its writes were seen to last an hour.
     hour: bool,
-    readings: Vec<Reading>,
+    readings: Readings,
     session: u32,
     /// Requests by phase, in the order of the phases.
     phases: Vec<(PhaseName, u32)>,
@@ -105,13 +105,13 @@ impl Watch {
 
     /// What an agent's sessions have been like; `None` before its first request.
     pub fn estimate(&self, agent: &AgentName) -> Option<Estimate> {
-        estimate(&self.agents.get(agent)?.readings)
+        self.agents.get(agent)?.readings.estimate()
     }
 
     /// An agent's session of so much live context against a fresh one, at `now`; `None` before its first request.
     pub fn standing(&self, agent: &AgentName, context: u64, now: DateTime<Utc>, rates: Rates) -> Option<Standing> {
         let watched = self.agents.get(agent)?;
-        let estimate = estimate(&watched.readings)?;
+        let estimate = watched.readings.estimate()?;
         let lifetime = watched.lifetime();
         let idle = watched.last.and_then(|(_, at)| (now - at).to_std().ok()).unwrap_or_default();
         Some(Standing {
