@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 
 use axum::body::Bytes;
 
@@ -102,7 +103,7 @@ impl Session {
             window: self.window,
             lifetime: body.lifetime(),
             rates: self.rates,
-            expected: self.expected,
+            expected: self.expected.load(Ordering::Relaxed),
         };
         let (plan, saved) = self.plan(memory, &request);
         let sent = match body.replaced(&plan.shown) {
