@@ -36,7 +36,7 @@ fn turn() -> String {
     let text = message(json!({"type": "text", "text": report}));
     lines.push(json!({"type": "assistant", "message": text, "session_id": "s"}));
     lines.push(json!({"type": "result", "subtype": "success", "is_error": false, "result": report, "session_id": "s"}));
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n") + "\n"
 }
 
 #[test]

@@ -107,7 +107,7 @@ impl Stage {
         program.display().to_string()
     }
 
-    fn fia(&self) -> Command {
+    pub(super) fn fia(&self) -> Command {
         let mut command = self.env.command(env!("CARGO_BIN_EXE_fia"));
         let caller_home = std::env::var_os("HOME").unwrap_or_default();
         for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {

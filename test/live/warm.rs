@@ -1,9 +1,14 @@
 //! Resident processes, restored and lost sessions, and rotation inside a phase, with the real claude and pi.
 
+use std::time::Duration;
+
+use fia::provider::{LoggedRequest, Phase, Scenario};
 use pretty_assertions::assert_eq;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::runs::{Cli, Stage, of, report};
+use super::support::program::Running;
 
 /// Live context at which agents are rotated here, in tokens.
 const CEILING: u64 = 180_000;
@@ -108,6 +113,42 @@ fn r7_1_claude_serves_five_phases_in_one_process_and_every_turn_extends_the_last
 #[ignore = "needs target/engines: sh test/engines.sh, then cargo test --test live -- --ignored"]
 fn r7_1_pi_serves_five_phases_in_one_process_and_every_turn_extends_the_last_request() {
     five_phases_in_one_process(Cli::Pi);
+}
+
+/// Ctrl-C while the model answers: the engine is asked to end its turn, and its session is gone on with.
+fn a_stopped_turn_leaves_its_session_in_order(cli: Cli) {
+    let scenario = |last: Value| {
+        let steps = [json!({"do": "bash", "command": "echo working"}), last];
+        json!({"rules": [{"match": "JOB-7", "steps": steps}], "exhausted": {"text": done()}})
+    };
+    let stage = stage(cli, scenario(json!({"hang": 600, "when": "after", "text": "partial"})), "session: resident", "");
+    let running = Running::start(stage.fia().args(["run", "prompt", "JOB-7"]), "");
+    let asked = |requests: &[LoggedRequest]| requests.iter().any(|request| request.phase == Some(Phase::Begin));
+    assert!(stage.provider.wait_until(Duration::from_secs(60), asked).is_ok());
+    running.signal(Signal::INT);
+    let stopped = running.finish();
+    assert_eq!(stopped.status.code(), Some(130), "{stopped}");
+    stage.provider.set_scenario(Scenario::from_value(scenario(json!({"text": done()}))).expect("a scenario"));
+    let events = ends_well(&stage, &["resume"]);
+    assert_eq!(leases(&events), ["cold", "restored"]);
+    assert_eq!(of(&events, "session").len(), 1);
+    let ended: Vec<_> = of(&events, "agent_end").iter().map(|end| end["payload"]["ended"].clone()).collect();
+    assert_eq!(ended, ["stopped", "completed"]);
+    // What was said until then is still there, and still cached.
+    let extended = extensions(&stage);
+    assert_eq!(extended, [None, Some(true), Some(true), Some(true)]);
+}
+
+#[test]
+#[ignore = "needs target/engines: sh test/engines.sh, then cargo test --test live -- --ignored"]
+fn r7_1_a_resident_claude_that_is_stopped_goes_on_with_its_session() {
+    a_stopped_turn_leaves_its_session_in_order(Cli::Claude);
+}
+
+#[test]
+#[ignore = "needs target/engines: sh test/engines.sh, then cargo test --test live -- --ignored"]
+fn r7_1_a_resident_pi_that_is_stopped_goes_on_with_its_session() {
+    a_stopped_turn_leaves_its_session_in_order(Cli::Pi);
 }
 
 /// Kills the engine that the log named last.
