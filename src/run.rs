@@ -14,6 +14,7 @@ mod commit;
 mod fallback;
 mod guard;
 mod hear;
+mod history;
 mod interrupted;
 mod ledger;
 pub mod orphan;
@@ -31,7 +32,7 @@ mod stop;
 mod turn;
 mod wait;
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -40,6 +41,7 @@ use chrono_tz::Tz;
 use tokio::sync::watch;
 
 use crate::channel::watermark::Stages;
+use crate::economy::requests::Requests;
 use crate::envelope::{Schema, SchemaError};
 use crate::event::{Event, Outcome, PhaseReused, Record, RunEnd, Step, StepSkipped, Waiting};
 use crate::ids::{PhaseName, RunId};
@@ -145,6 +147,8 @@ pub struct Run {
     /// Whether an answer of a person was there before the leg.
     answered: Cell<bool>,
     heard: block::Heard,
+    /// What phases of earlier runs of the workflow made, once somebody asked.
+    earlier: OnceCell<Requests>,
     digests: RefCell<prompt::Digests>,
     pruning: RefCell<pruning::Pruning>,
     residents: resident::Residents,

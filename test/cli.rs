@@ -40,5 +40,7 @@ mod support;
 mod undo;
 #[path = "cli/verdict.rs"]
 mod verdict;
+#[path = "cli/warm.rs"]
+mod warm;
 #[path = "cli/workflows.rs"]
 mod workflows;

@@ -1,6 +1,7 @@
 //! The questions of pi's extension: what to shorten in the next request, and that the last one was answered.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use axum::body::Bytes;
 use serde::Deserialize;
@@ -80,7 +81,7 @@ impl Session {
             window: self.window.or(told.window),
             lifetime: told.lifetime,
             rates: self.rates,
-            expected: self.expected,
+            expected: self.expected.load(Ordering::Relaxed),
         };
         let (plan, saved) = self.plan(memory, &request);
         let first_changed = plan.first_changed_index().map(|index| format!("messages[{index}] toolResult"));

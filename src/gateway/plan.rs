@@ -1,6 +1,7 @@
 //! What is sent in place of a body, and what is said about it.
 
 use std::borrow::Cow;
+use std::sync::atomic::Ordering;
 
 use axum::body::Bytes;
 
@@ -39,7 +40,7 @@ impl Session {
             window: self.window,
             lifetime: body.lifetime(),
             rates: self.rates,
-            expected: self.expected,
+            expected: self.expected.load(Ordering::Relaxed),
         };
         let (plan, saved) = self.plan(memory, &request);
         let sent = match body.replaced(&plan.shown) {

@@ -1,6 +1,6 @@
 //! The beginning of a stretch: lock, directory, log, and the first record.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -388,6 +388,7 @@ fn begin(
         lock: RefCell::new(lock),
         answered: Cell::new(false),
         heard: Heard::default(),
+        earlier: OnceCell::new(),
         digests: RefCell::default(),
         pruning: RefCell::default(),
         residents: Residents::default(),
