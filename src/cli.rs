@@ -15,6 +15,8 @@ mod events;
 mod figures;
 mod gateway;
 mod held;
+mod init;
+mod man;
 mod message;
 mod notify;
 mod project;
@@ -94,6 +96,8 @@ enum Command {
     Verdict(verdict::VerdictArgs),
     /// Take back what a run changed, or what a rollback undid
     Undo(undo::UndoArgs),
+    /// Write a configuration and prompts for this repository; overwrite nothing
+    Init,
     /// List the workflows, or print one
     Workflows(workflows::WorkflowsArgs),
     /// Look at the configuration
@@ -109,6 +113,8 @@ enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Print the manual page of fia or of a command, or write all of them
+    Man(man::ManArgs),
     /// Act a script as the scripted engine
     #[command(hide = true, name = crate::engine::scripted::SUBCOMMAND)]
     Act(acting::ActArgs),
@@ -149,12 +155,14 @@ pub fn main() -> ExitCode {
         Command::Reject(args) => approve::answer(&args, approve::Decision::Reject),
         Command::Verdict(args) => verdict::verdict(&args),
         Command::Undo(args) => undo::undo(&args),
+        Command::Init => init::init(),
         Command::Workflows(args) => workflows::workflows(&args),
         Command::Config(args) => config::config(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Gateway(args) => gateway::gateway(&args),
         Command::Simulate(args) => simulate::simulate(&args),
         Command::Completions { shell } => completions(shell),
+        Command::Man(args) => man::man(&args),
         Command::Act(args) => acting::act(args),
         Command::Provider(args) => acting::provider(args),
     };

@@ -16,6 +16,10 @@ mod config;
 mod demo;
 #[path = "cli/events.rs"]
 mod events;
+#[path = "cli/init.rs"]
+mod init;
+#[path = "cli/man.rs"]
+mod man;
 #[path = "cli/notify.rs"]
 mod notify;
 #[path = "cli/queries.rs"]
