@@ -46,9 +46,17 @@ use clap::{Parser, Subcommand};
 use crate::view::paint::Paint;
 use report::CliError;
 
+/// What stands below the list of commands.
+const FIRST_STEPS: &str = "\
+First steps:
+  fia demo                                     a whole run, without an account
+  fia doctor                                   what is installed, and who is logged in
+  fia init                                     a configuration fitted to this repository
+  fia run build_test --dry-run \"what to do\"    what would run";
+
 /// Run multi-phase agent builds through coding-agent CLIs, economically and safely.
 #[derive(Debug, Parser)]
-#[command(name = "fia", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "fia", version, max_term_width = 100, arg_required_else_help = true, after_help = FIRST_STEPS)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -16,6 +16,8 @@ mod config;
 mod demo;
 #[path = "cli/events.rs"]
 mod events;
+#[path = "cli/first_steps.rs"]
+mod first_steps;
 #[path = "cli/init.rs"]
 mod init;
 #[path = "cli/man.rs"]

@@ -230,7 +230,7 @@ fn it_is_written_at_the_top_and_only_inside_of_a_repository() {
 fn imp(env: &TestEnv, config: &str) {
     env.write("imp/fia.config.yaml", config);
     env.write("imp/prompts/builder.md", "You build what the owner asks for.\n");
-    env.write("imp/play.yaml", "phases: { build: [{ do: [{ write: { made.txt: 'x' } }] }] }\n");
+    env.write("imp/play.yaml", "phases: { build: [{ do: [{ write: { made.txt: 'x' } }], answer: { status: success, changed_files: [made.txt] } }] }\n");
 }
 
 #[test]
