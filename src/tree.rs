@@ -86,6 +86,9 @@ pub enum TreeError {
         /// What it said.
         words: String,
     },
+    /// git does not know who commits.
+    #[error("git does not know who commits here, and the workflow commits")]
+    NoIdentity,
     /// A file or folder could not be read or written.
     #[error("cannot {action} `{}`", path.display())]
     Io {
@@ -126,6 +129,9 @@ impl TreeError {
             Self::NotARepository { .. } => Some("run `git init` here, or start fia inside a repository"),
             Self::NoWorkTree { .. } => Some("start fia in the work tree of a repository, not in a bare one"),
             Self::NoGit { .. } => Some("install git and see that it is in PATH"),
+            Self::NoIdentity => Some(
+                "`git config user.name \"…\"` and `git config user.email \"…\"`, for all repositories with `--global`",
+            ),
             Self::IndexLocked { .. } => Some("wait for the other git; if none runs, remove the file"),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Some("make it readable, or add it to an ignore file before the run")

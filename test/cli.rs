@@ -16,6 +16,12 @@ mod config;
 mod demo;
 #[path = "cli/events.rs"]
 mod events;
+#[path = "cli/first_steps.rs"]
+mod first_steps;
+#[path = "cli/init.rs"]
+mod init;
+#[path = "cli/man.rs"]
+mod man;
 #[path = "cli/notify.rs"]
 mod notify;
 #[path = "cli/queries.rs"]

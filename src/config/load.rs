@@ -15,7 +15,7 @@ use super::{Config, builtin, found};
 use crate::ids::EngineName;
 
 /// The name of the file.
-const FILE_NAME: &str = "fia.config.yaml";
+pub const FILE_NAME: &str = "fia.config.yaml";
 
 /// What a config is read against.
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +87,7 @@ fn degraded(knob: &Degraded, document: &Document, layers: &Layers) -> Warning {
 }
 
 /// Agents that are there twice, and chains of fallbacks that are too long.
-fn roster_problems(document: &Document) -> Vec<Problem> {
+pub(crate) fn roster_problems(document: &Document) -> Vec<Problem> {
     let agents = document.value["agents"].as_array().map_or(&[][..], Vec::as_slice);
     let mut problems = Vec::new();
     for (index, agent) in agents.iter().enumerate() {

@@ -92,9 +92,10 @@ impl Run {
     fn told(&self, choice: &EngineChoice, failure: &Failure) -> String {
         let facts = engine::for_name(choice.engine).facts();
         let advice = match failure.kind {
-            FailureKind::Login => format!("; log in with `{}`", facts.login),
+            FailureKind::Login if !facts.login.is_empty() => format!("; log in with `{}`", facts.login),
             FailureKind::Missing => format!("; see `fia doctor`, or install it: {}", facts.install),
-            FailureKind::Overload
+            FailureKind::Login
+            | FailureKind::Overload
             | FailureKind::Crash
             | FailureKind::Timeout
             | FailureKind::Limit

@@ -173,6 +173,20 @@ impl Repository {
         }
     }
 
+    /// Sees that git knows in whose name it commits here.
+    ///
+    /// # Errors
+    ///
+    /// [`TreeError::NoIdentity`], and when git cannot be started.
+    pub fn check_identity(&self) -> Result<(), TreeError> {
+        for variable in ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"] {
+            if !self.git().output(&["var", variable], None)?.status.success() {
+                return Err(TreeError::NoIdentity);
+            }
+        }
+        Ok(())
+    }
+
     /// git at the top of the work tree.
     pub(crate) fn git(&self) -> Git {
         Git::at(&self.top)

@@ -78,7 +78,7 @@ impl Ending<'_> {
         let run = &self.state.run;
         let mut lines = self.failing(outcome);
         if outcome == Outcome::EngineExhausted {
-            lines.extend(run.last_engine_error.clone());
+            lines.extend(run.last_engine_error.clone().filter(|error| !tells(run, error)));
             lines.extend(run.retry_after.map(|at| format!("An engine can go on at {}.", due(at, now))));
         }
         if outcome.is_judged() && run.recoveries >= RECOVERIES {
@@ -182,6 +182,13 @@ impl Ending<'_> {
         };
         format!("{key}={raised}")
     }
+}
+
+/// Whether the reason begins with what the engine said, however it was cut.
+fn tells(run: &RunSummary, error: &str) -> bool {
+    let said = error.split_once(": ").map_or(error, |(_, said)| said);
+    let start: String = said.chars().take(FIRST_COLUMNS).collect();
+    run.reason.as_deref().is_some_and(|reason| reason.contains(&start))
 }
 
 /// A verdict and a resume while the ledger has room for both, then a resume alone, then another run.
