@@ -5,9 +5,11 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::config::document::{Document, below};
+use crate::config::document::Document;
 use crate::config::files::is_schema_file;
-use crate::config::load::{read_text, roster_problems};
+use crate::config::files::read_text;
+use crate::config::load::roster_problems;
+use crate::config::pointer::below;
 use crate::config::problem::{ConfigError, Problem};
 use crate::config::table::FILE;
 use crate::config::yaml::Mark;
