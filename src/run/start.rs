@@ -335,7 +335,6 @@ fn begin(
     let Logged { dir, journal, told: Told { state, projection } } = logged;
     let run = dir.run().clone();
     let site = Site::of(&repository, &data, &run);
-    let head = repository.head()?;
     let mut tree = Tree::open(
         repository.clone(),
         &TreeOptions {
@@ -347,6 +346,7 @@ fn begin(
             judge_files: &plan.judge_files,
         },
     )?;
+    let head = tree.head()?;
     let verdict = match stretch {
         Stretch::Resumed(unchanged) => recovery::admit(&dir, &state, &mut tree, unchanged)?,
         Stretch::First | Stretch::None => None,
