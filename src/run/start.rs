@@ -18,7 +18,8 @@ use super::stop::StopFiles;
 use super::{Bells, Run, RunError, Watch, interrupted, orphan};
 use crate::envelope::{Schema, built_in};
 use crate::event::{Event, FORMAT, RunStart};
-use crate::host::{self, Mark, zone};
+use crate::host::zone::Zone;
+use crate::host::{self, Mark};
 use crate::ids::{EngineName, RunId};
 use crate::mask::Mask;
 use crate::plan::{Action, EngineSettings, Plan, PlannedStep, Stop};
@@ -394,7 +395,7 @@ fn begin(
         stages: RefCell::default(),
         stop_files,
         mask,
-        zone: zone::local(),
+        zone: Zone::local(),
         now,
         started: tokio::time::Instant::now(),
     };
