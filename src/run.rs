@@ -37,13 +37,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
-use chrono_tz::Tz;
 use tokio::sync::watch;
 
 use crate::channel::watermark::Stages;
 use crate::economy::requests::Requests;
 use crate::envelope::{Schema, SchemaError};
 use crate::event::{Event, Outcome, PhaseReused, Record, RunEnd, Step, StepSkipped, Waiting};
+use crate::host::zone::Zone;
 use crate::ids::{PhaseName, RunId};
 use crate::mask::Mask;
 use crate::plan::when::WhenError;
@@ -158,7 +158,7 @@ pub struct Run {
     /// Secrets that no text of the log may hold.
     mask: Mask,
     /// The zone in which engines name times of day.
-    zone: Tz,
+    zone: Zone,
     /// The clock, so that tests can set it.
     now: fn() -> DateTime<Utc>,
     started: tokio::time::Instant,

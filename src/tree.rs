@@ -11,6 +11,7 @@
 
 mod allow;
 mod changes;
+mod checkout;
 mod commit;
 mod git;
 mod git_files;
@@ -53,6 +54,7 @@ pub use worktree::Worktree;
 
 use crate::event::{Content, FileKind, RepoPath};
 use crate::ids::RunId;
+use checkout::Checkouts;
 use objects::ObjectStore;
 use stat_cache::{Stamp, StatCache};
 use walk::Walk;
@@ -163,6 +165,7 @@ pub struct TreeOptions<'a> {
 pub struct Tree {
     repository: Repository,
     run: RunId,
+    checkouts: Checkouts,
     store: ObjectStore,
     store_dir: PathBuf,
     ignore: IgnoreRules,
@@ -210,20 +213,38 @@ impl Tree {
         let mut named = Pattern::parse_all(options.protected)?;
         named.extend(options.judge_files.iter().map(|file| Pattern::literal(file)));
         let skip = within(&repository.top, options.data_dir);
-        let store = ObjectStore::open(options.store, &repository)?;
-        let ignore =
-            IgnoreRules::load_or_capture(&options.store.join("ignore_rules.json"), &repository, skip.as_ref())?;
+        let rules = options.store.join("ignore_rules.json");
+        let made = ObjectStore::make(options.store, repository.format)?;
+        let mut checkouts = Checkouts::default();
+        // Each half waits for two or three processes of git, which have nothing to do with the other half's.
+        let (ignore, store) = std::thread::scope(|scope| {
+            let ignore = scope.spawn(|| IgnoreRules::load_or_capture(&rules, &repository, skip.as_ref()));
+            let store = checkouts
+                .now(&repository)
+                .and_then(|checkout| ObjectStore::open(options.store, &repository, checkout.head.commit(), made));
+            (ignore.join().expect("reading the rules returns its failures"), store)
+        });
         Ok(Self {
             run: options.run.clone(),
-            store,
+            checkouts,
+            store: store?,
             store_dir: options.store.to_owned(),
-            ignore,
+            ignore: ignore?,
             cache: StatCache::load(options.stat_cache),
             cache_file: options.stat_cache.to_owned(),
             named,
             skip,
             repository,
         })
+    }
+
+    /// What is checked out now.
+    ///
+    /// # Errors
+    ///
+    /// When git fails.
+    pub fn head(&mut self) -> Result<Head, TreeError> {
+        Ok(self.checkouts.now(&self.repository)?.head.clone())
     }
 
     /// The repository.

@@ -18,7 +18,8 @@ use super::stop::StopFiles;
 use super::{Bells, Run, RunError, Watch, interrupted, orphan};
 use crate::envelope::{Schema, built_in};
 use crate::event::{Event, FORMAT, RunStart};
-use crate::host::{self, Mark, zone};
+use crate::host::zone::Zone;
+use crate::host::{self, Mark};
 use crate::ids::{EngineName, RunId};
 use crate::mask::Mask;
 use crate::plan::{Action, EngineSettings, Plan, PlannedStep, Stop};
@@ -335,7 +336,6 @@ fn begin(
     let Logged { dir, journal, told: Told { state, projection } } = logged;
     let run = dir.run().clone();
     let site = Site::of(&repository, &data, &run);
-    let head = repository.head()?;
     let mut tree = Tree::open(
         repository.clone(),
         &TreeOptions {
@@ -347,6 +347,7 @@ fn begin(
             judge_files: &plan.judge_files,
         },
     )?;
+    let head = tree.head()?;
     let verdict = match stretch {
         Stretch::Resumed(unchanged) => recovery::admit(&dir, &state, &mut tree, unchanged)?,
         Stretch::First | Stretch::None => None,
@@ -395,7 +396,7 @@ fn begin(
         stages: RefCell::default(),
         stop_files,
         mask,
-        zone: zone::local(),
+        zone: Zone::local(),
         now,
         started: tokio::time::Instant::now(),
     };
