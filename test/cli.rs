@@ -18,6 +18,8 @@ mod demo;
 mod events;
 #[path = "cli/notify.rs"]
 mod notify;
+#[path = "cli/orphans.rs"]
+mod orphans;
 #[path = "cli/queries.rs"]
 mod queries;
 #[path = "cli/replay.rs"]

@@ -393,6 +393,7 @@ fn begin(
         residents: Residents::default(),
         stages: RefCell::default(),
         stop_files,
+        children: Cell::new(0),
         mask,
         zone: zone::local(),
         now,
