@@ -85,7 +85,7 @@ impl Stage {
     }
 
     /// pi with the Node that it needs, as one program.
-    fn pi_program(&self) -> String {
+    pub(super) fn pi_program(&self) -> String {
         let model = json!({"id": "loop-1", "name": "Loop 1", "reasoning": true, "input": ["text"],
                            "contextWindow": 200_000, "maxTokens": 16_000,
                            "cost": {"input": 3, "output": 15, "cacheRead": 0.3, "cacheWrite": 3.75}});
@@ -102,7 +102,7 @@ impl Stage {
         program.display().to_string()
     }
 
-    fn fia(&self) -> Command {
+    pub(super) fn fia(&self) -> Command {
         let mut command = self.env.command(env!("CARGO_BIN_EXE_fia"));
         let caller_home = std::env::var_os("HOME").unwrap_or_default();
         for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
@@ -299,7 +299,7 @@ fn dies_of(cli: Cli, answer: &Value) -> (Vec<String>, String) {
     (kinds, text(&ends[0]["name"]))
 }
 
-fn text(value: &Value) -> String {
+pub(super) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
