@@ -16,6 +16,8 @@ mod config;
 mod demo;
 #[path = "cli/events.rs"]
 mod events;
+#[path = "cli/interrupted.rs"]
+mod interrupted;
 #[path = "cli/notify.rs"]
 mod notify;
 #[path = "cli/orphans.rs"]

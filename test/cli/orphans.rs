@@ -20,7 +20,7 @@ const STUBBORN: &str = "[ -e ../again ] && exit; trap '' TERM; sh -c 'echo $$ > 
     while ! [ -s ../child -a -s ../stray ]; do sleep 0.01; done; touch ../ready; wait";
 
 /// Waits until a file is there.
-fn await_file(path: &Path) {
+pub(crate) fn await_file(path: &Path) {
     let patience = Instant::now() + Duration::from_secs(60);
     while !path.exists() {
         assert!(Instant::now() < patience, "no {}", path.display());

@@ -143,9 +143,13 @@ fn r10_a_claude_that_is_refused_hands_its_phase_to_pi_with_one_preamble() {
     assert_eq!(stage.env.read("made"), "made\n");
 }
 
-/// A turn that calls a tool, which says its id and does not end until a file is there.
-fn waits_in_a_tool() -> Value {
-    let command = "echo $$ > ../tool; until [ -e ../go ]; do sleep 0.02; done; echo made > made";
+/// Says its id and does not end until a file is there.
+const WAITS: &str = "echo $$ > ../tool; until [ -e ../go ]; do sleep 0.02; done; echo made > made";
+/// Says its id and never ends; the second time it does its work.
+const HANGS_ONCE: &str = "mkdir ../once && { echo $$ > ../tool; exec sleep 600; }; echo made > made";
+
+/// A turn that calls a tool.
+fn calls(command: &str) -> Value {
     json!({"rules": [{"match": "JOB-7", "steps": [{"do": "bash", "command": command}, {"text": done()}]}],
            "exhausted": {"text": "no rule matched"}, "side": {"text": "aside"}})
 }
@@ -182,9 +186,8 @@ fn killed_in_a_tool(stage: &Stage) -> [Mark; 2] {
 }
 
 fn finishes_after_a_kill_in_a_tool(cli: Cli) {
-    let stage = Stage::new(cli, waits_in_a_tool());
+    let stage = Stage::new(cli, calls(HANGS_ONCE));
     let marks = killed_in_a_tool(&stage);
-    fs::write(stage.env.work().with_file_name("go"), "").unwrap();
     let finished = stage.run(&["resume"]);
     assert!(finished.status.success(), "{finished}");
     assert_eq!(marks.each_ref().map(|mark| mark.group_presence().unwrap()), [Presence::Gone; 2]);
@@ -210,7 +213,7 @@ fn r5_4_a_fia_killed_in_a_tool_of_pi_is_gone_on_with_and_nothing_of_it_is_left()
 
 /// The first Ctrl-C lets the engine end its tool; after the second fia does.
 fn leaves_no_tool_behind(cli: Cli, signals: usize) {
-    let stage = Stage::new(cli, waits_in_a_tool());
+    let stage = Stage::new(cli, calls(WAITS));
     let running = Running::start(stage.fia().args(["run", "prompt", "JOB-7"]), "");
     let tool = tool_at_work(&stage);
     for _ in 0..signals {
@@ -235,7 +238,7 @@ fn r10_7_an_interrupt_leaves_no_tool_of_claude_or_pi() {
 #[test]
 #[ignore = "needs target/engines: sh test/engines.sh, then cargo test --test live -- --ignored"]
 fn r5_5_of_two_resumes_at_once_one_is_refused_and_names_the_other() {
-    let stage = Stage::new(Cli::Claude, waits_in_a_tool());
+    let stage = Stage::new(Cli::Claude, calls(WAITS));
     drop(killed_in_a_tool(&stage));
     let run = text(&stage.events()[0]["run"]);
     let first = Running::start(stage.fia().args(["resume", &run]), "");
