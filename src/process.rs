@@ -24,6 +24,10 @@ pub use child::{Child, Keep};
 pub use lookup::{SpawnError, find_program};
 pub use stop::{Ended, Finish};
 
+/// The variable that tells all that a child starts for its own: tools of coding agents run in sessions of their own,
+/// where a signal to the group does not reach them (claude 2.1.332 and pi 1.6.0, seen in November 2026).
+pub const OWNER: &str = "FIA_CHILD";
+
 /// What to start, made by an engine adapter or from a check; starting it is `process`'s business.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CommandSpec {

@@ -155,6 +155,8 @@ pub struct Run {
     /// What asked agents are hearing now; what phases hear is staged in the log.
     stages: RefCell<Stages>,
     stop_files: stop::StopFiles,
+    /// Children that were started in this stretch.
+    children: Cell<u64>,
     /// Secrets that no text of the log may hold.
     mask: Mask,
     /// The zone in which engines name times of day.

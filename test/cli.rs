@@ -20,10 +20,14 @@ mod events;
 mod first_steps;
 #[path = "cli/init.rs"]
 mod init;
+#[path = "cli/interrupted.rs"]
+mod interrupted;
 #[path = "cli/man.rs"]
 mod man;
 #[path = "cli/notify.rs"]
 mod notify;
+#[path = "cli/orphans.rs"]
+mod orphans;
 #[path = "cli/queries.rs"]
 mod queries;
 #[path = "cli/replay.rs"]

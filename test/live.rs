@@ -19,6 +19,8 @@ mod gateway;
 mod pi;
 #[path = "live/price.rs"]
 mod price;
+#[path = "live/recovery.rs"]
+mod recovery;
 #[path = "live/runs.rs"]
 mod runs;
 mod support;

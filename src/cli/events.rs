@@ -75,7 +75,7 @@ pub(super) fn events(args: &EventsArgs) -> Result<ExitCode, CliError> {
         return Ok(ExitCode::SUCCESS);
     }
     // No needle is found on every line.
-    let mut sift = LogReader::open_at(&dir.events(), Tail::Final, offset)?.sift(&needle.unwrap_or_default());
+    let mut sift = LogReader::open_at(&dir.events(), Tail::Final, offset)?.sift(&[&needle.unwrap_or_default()]);
     while let Some(entry) = sift.next()? {
         printer.print(entry)?;
     }

@@ -61,6 +61,7 @@ impl Watch {
             | Event::Session(_)
             | Event::ToolCall(_)
             | Event::Envelope(_)
+            | Event::CheckStart(_)
             | Event::Check(_)
             | Event::GatePass(_)
             | Event::GateFail(_)

@@ -217,6 +217,7 @@ wire! {
         Session = "session", agent;
         Context = "context", agent;
         ToolCall = "tool_call", summary;
+        CheckStart = "check_start", check;
         Check = "check", check;
         GatePass = "gate_pass", gate;
         GateFail = "gate_fail", gate;

@@ -10,6 +10,7 @@ use super::phase::PhaseResult;
 use super::prompt::Opening;
 use super::rotation::{Bound, Onward, ended_by_us};
 use super::turn::{TurnOrder, Turned};
+use super::wait::Asked;
 use super::{Run, RunError};
 use crate::engine::SessionChoice;
 use crate::envelope::{self, gate};
@@ -208,7 +209,10 @@ impl Run {
             prompt = match correction {
                 Ok(envelope) => {
                     look += 1;
-                    let violations = self.apply_gates(order, before, &envelope, look).await?;
+                    let violations = match self.apply_gates(order, before, &envelope, look).await? {
+                        Ok(violations) => violations,
+                        Err((outcome, reason)) => return Ok(LegEnd::Stopped(outcome, reason)),
+                    };
                     if violations.is_empty() {
                         return Ok(LegEnd::Done(envelope));
                     }
@@ -276,23 +280,26 @@ impl Run {
         Ok(prompt)
     }
 
-    /// Applies every gate and returns all violations of all of them.
+    /// Applies every gate and returns all violations of all of them, or the request that ended one.
     async fn apply_gates(
         &self,
         order: &AgentOrder<'_>,
         before: Option<&LegStart>,
         envelope: &Value,
         look: u32,
-    ) -> Result<Vec<String>, RunError> {
+    ) -> Result<Result<Vec<String>, Asked>, RunError> {
         if order.gates.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Ok(Vec::new()));
         }
         let facts = Facts::gather(self, order.order, before).await?;
         let mut all = Vec::new();
         for name in order.gates {
             let violations = match gate::apply(name, envelope, &facts) {
                 Some(violations) => violations,
-                None => self.gate_check(order.order, name, look).await?,
+                None => match self.gate_check(order.order, name, look).await? {
+                    Ok(violations) => violations,
+                    Err(asked) => return Ok(Err(asked)),
+                },
             };
             let passed = violations.is_empty();
             all.extend(violations.iter().map(|violation| format!("{name}: {violation}")));
@@ -303,7 +310,7 @@ impl Run {
             let event = if passed { Event::GatePass(verdict) } else { Event::GateFail(verdict) };
             self.record(Some(&order.order.phase), event)?;
         }
-        Ok(all)
+        Ok(Ok(all))
     }
 
     /// Finds or replaces the session of an agent at the start of a leg, and says what its prompt begins with.

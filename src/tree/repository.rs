@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::TreeError;
 use super::git::{self, Git};
 
@@ -40,7 +42,7 @@ impl ObjectFormat {
 }
 
 /// What is checked out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Head {
     /// A branch with at least one commit.
     Branch {

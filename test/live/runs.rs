@@ -90,7 +90,7 @@ impl Stage {
     }
 
     /// pi with the Node that it needs, as one program.
-    fn pi_program(&self) -> String {
+    pub(super) fn pi_program(&self) -> String {
         let model = json!({"id": "loop-1", "name": "Loop 1", "reasoning": true, "input": ["text"],
                            "contextWindow": 200_000, "maxTokens": 16_000,
                            "cost": {"input": 3, "output": 15, "cacheRead": 0.3, "cacheWrite": 3.75}});
@@ -304,7 +304,7 @@ fn dies_of(cli: Cli, answer: &Value) -> (Vec<String>, String) {
     (kinds, text(&ends[0]["name"]))
 }
 
-fn text(value: &Value) -> String {
+pub(super) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
