@@ -17,6 +17,7 @@ mod hear;
 mod history;
 mod interrupted;
 mod ledger;
+mod order;
 pub mod orphan;
 mod own;
 mod phase;

@@ -13,6 +13,7 @@ mod allow;
 mod changes;
 mod checkout;
 mod commit;
+mod folder;
 mod git;
 mod git_files;
 mod git_record;

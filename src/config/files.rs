@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::document::Document;
 use super::layer::Layers;
 use super::pointer::below;
-use super::problem::Problem;
+use super::problem::{BUILT_IN, Problem};
 use super::{Prompts, Template, builtin};
 
 /// Where the script of the scripted engine is named.
@@ -42,7 +42,7 @@ impl<'a> Files<'a> {
                 let at = format!("/agents/{index}/prompt_engineering/{key}");
                 self.template(document, layers, &at).unwrap_or_else(|| Template {
                     text: text.to_owned(),
-                    file: format!("{}:{}/{key}.md", builtin::BUILT_IN, shipped.role),
+                    file: format!("{}:{}/{key}.md", BUILT_IN, shipped.role),
                 })
             };
             let (system, user) = (template("system", shipped.system), template("user", shipped.user));

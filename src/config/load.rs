@@ -9,9 +9,9 @@ use super::document::Document;
 use super::files::{Files, read_text};
 use super::findings::Degraded;
 use super::layer::Layers;
-use super::problem::{ConfigError, Problem, Warning};
+use super::problem::{BUILT_IN, ConfigError, Problem, Warning};
 use super::table::{FILE, MAX_FALLBACKS};
-use super::{Config, builtin, found};
+use super::{Config, found};
 use crate::ids::EngineName;
 
 /// The name of the file.
@@ -58,7 +58,7 @@ pub fn load(path: Option<&Path>, around: Surroundings<'_>) -> Result<Loaded, Con
             let text = read_text(path).map_err(|message| Problem::with(&shown, message))?;
             (shown, text)
         }
-        None => (builtin::BUILT_IN.to_owned(), String::new()),
+        None => (BUILT_IN.to_owned(), String::new()),
     };
     let (document, mut findings) = Document::read(&shown, text, FILE);
     findings.problems.extend(roster_problems(&document));

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use super::builtin::BUILT_IN;
 use super::yaml::Mark;
+
+/// How the built-in layer is named in origins.
+pub(crate) const BUILT_IN: &str = "built-in";
 
 /// The config cannot be used; holds every reason at once.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

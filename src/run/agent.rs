@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::order::{AgentOrder, minutes};
 use super::phase::PhaseResult;
 use super::prompt::Opening;
 use super::rotation::{Bound, Onward, ended_by_us};
@@ -15,9 +16,7 @@ use super::{Run, RunError};
 use crate::engine::SessionChoice;
 use crate::envelope::{self, gate};
 use crate::event::item::{Cut, Failure, TurnEnd};
-use crate::event::{
-    EnvelopeTaken, Event, Fault, FaultKind, GateVerdict, Order, Outcome, PathChange, PermissionRetry, Work,
-};
+use crate::event::{EnvelopeTaken, Event, Fault, FaultKind, GateVerdict, Order, Outcome, PathChange, PermissionRetry};
 use crate::ids::AgentName;
 use crate::plan::EngineChoice;
 use crate::state::budget::Live;
@@ -46,25 +45,8 @@ pub(super) enum AfterDeath {
     End(PhaseResult),
 }
 
-/// The parts of an agent's order.
-pub(super) struct AgentOrder<'a> {
-    pub(super) order: &'a Order,
-    pub(super) agent: &'a AgentName,
-    output: &'a str,
-    gates: &'a [String],
-    retries: u32,
-}
-
 /// How an agent of a block came out: with a valid envelope, or without.
 pub(super) type Member = Result<Value, PhaseResult>;
-
-impl<'a> AgentOrder<'a> {
-    /// The parts of an order, if it is an agent's.
-    pub(super) fn of(order: &'a Order) -> Option<Self> {
-        let Work::Agent { agent, output, gates, retries, .. } = &order.work else { return None };
-        Some(Self { order, agent, output, gates, retries: *retries })
-    }
-}
 
 impl Run {
     /// The engine that an agent works on now.
@@ -326,11 +308,6 @@ fn cut_off(cut: Cut) -> String {
         Cut::MaxTurns => "your turn was ended before its report: it had used its requests".to_owned(),
         Cut::Interrupted => "your turn was interrupted before its report".to_owned(),
     }
-}
-
-/// A limit in minutes as a span; 0 is none.
-pub(super) fn minutes(minutes: f64) -> Option<std::time::Duration> {
-    (minutes > 0.0).then(|| std::time::Duration::try_from_secs_f64(minutes * 60.0).ok()).flatten()
 }
 
 /// What gates ask of the tree.

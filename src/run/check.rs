@@ -101,7 +101,7 @@ impl Run {
             Ok(mut child) => {
                 self.record_check_start(order, check, &child)?;
                 child.send(b"go\n".to_vec());
-                self.watch_check(child, super::agent::minutes(command.timeout_minutes), pattern).await
+                self.watch_check(child, super::order::minutes(command.timeout_minutes), pattern).await
             }
             Err(error) => {
                 let message = format!("`{check}` cannot be started: {error}");

@@ -2,7 +2,8 @@
 
 use chrono::{DateTime, Utc};
 
-use super::agent::{AfterDeath, AgentOrder};
+use super::agent::AfterDeath;
+use super::order::AgentOrder;
 use super::phase::PhaseResult;
 use super::{Run, RunError};
 use crate::engine;

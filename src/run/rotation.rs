@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::agent::AgentOrder;
+use super::order::AgentOrder;
 use super::{Run, RunError};
 use crate::economy::break_even::turns_to_ceiling;
 use crate::economy::prices::{self, Rates};

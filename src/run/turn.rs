@@ -199,7 +199,7 @@ impl<'a> Live<'a> {
 
     /// Reads until the closing event, the end of the stream, a limit or a request to stop.
     async fn read(&mut self, seat: &mut Seat) -> Result<Option<Halt>, RunError> {
-        let idle = super::agent::minutes(self.run.stop.idle_timeout_minutes);
+        let idle = super::order::minutes(self.run.stop.idle_timeout_minutes);
         let (mut level, mut news) = (self.run.bells.level.clone(), self.run.bells.news.clone());
         let mut quiet_since = Instant::now();
         let timer = tokio::time::sleep(Duration::ZERO);
