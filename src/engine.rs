@@ -296,8 +296,11 @@ pub struct EngineError {
 /// A command with the parts that every engine has in common: program, working directory, arguments of the
 /// configuration, and an environment without session markers.
 fn base_command(launch: &Launch, facts: &Facts) -> CommandSpec {
-    let usual = facts.programs.first().copied().unwrap_or_default();
+    let (usual, others) = facts.programs.split_first().map_or(("", &[][..]), |(first, others)| (*first, others));
     let mut spec = CommandSpec::new(launch.program.as_deref().unwrap_or(usual), &launch.cwd);
+    if launch.program.is_none() {
+        spec.other_names.extend(others.iter().map(OsString::from));
+    }
     // First, so that a script that its interpreter is given (`node cli.js`) stands before our flags.
     spec.args.extend(launch.args.iter().map(OsString::from));
     for marker in SESSION_MARKERS {

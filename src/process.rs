@@ -33,6 +33,8 @@ pub const OWNER: &str = "FIA_CHILD";
 pub struct CommandSpec {
     /// The program: a path, or a name that is looked up on `PATH`.
     pub program: OsString,
+    /// Other names that it goes by, for where that one is not found.
+    pub other_names: Vec<OsString>,
     /// Its arguments.
     pub args: Vec<OsString>,
     /// Changes to fia's own environment: a value sets a variable, `None` removes it.
@@ -44,7 +46,13 @@ pub struct CommandSpec {
 impl CommandSpec {
     /// A command without arguments or changes of the environment.
     pub fn new(program: impl Into<OsString>, cwd: impl Into<PathBuf>) -> Self {
-        Self { program: program.into(), args: Vec::new(), env: BTreeMap::new(), cwd: cwd.into() }
+        Self {
+            program: program.into(),
+            other_names: Vec::new(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            cwd: cwd.into(),
+        }
     }
 
     /// Adds an argument.
@@ -74,6 +82,7 @@ impl fmt::Debug for CommandSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CommandSpec")
             .field("program", &self.program)
+            .field("other_names", &self.other_names)
             .field("args", &self.args)
             .field("env", &self.env.keys().collect::<Vec<_>>())
             .field("cwd", &self.cwd)

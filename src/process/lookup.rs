@@ -87,17 +87,23 @@ impl SpawnError {
 }
 
 /// Finds the program of a command as its child would: on the child's own `PATH`, relative to its own
-/// directory. A name found only without the right to execute it is `NotExecutable`.
+/// directory, by the first of its names that is there. A name found only without the right to execute it is
+/// `NotExecutable`.
 ///
 /// # Errors
 ///
-/// When the directory or the program is not there or cannot be executed.
+/// When the directory or the program is not there or cannot be executed; of several names, about the first.
 pub fn find_program(spec: &CommandSpec) -> Result<PathBuf, SpawnError> {
     if !spec.cwd.is_dir() {
         return Err(SpawnError::NoDirectory { path: spec.cwd.clone() });
     }
-    let program = Path::new(&spec.program);
-    let on_path = !spec.program.as_bytes().contains(&b'/');
+    find_named(spec, &spec.program)
+        .or_else(|error| spec.other_names.iter().find_map(|name| find_named(spec, name).ok()).ok_or(error))
+}
+
+fn find_named(spec: &CommandSpec, program: &OsStr) -> Result<PathBuf, SpawnError> {
+    let on_path = !program.as_bytes().contains(&b'/');
+    let program = Path::new(program);
     let candidates: Vec<PathBuf> = if on_path {
         let path = match spec.env.get(OsStr::new("PATH")) {
             Some(own) => own.clone(),
@@ -118,4 +124,27 @@ pub fn find_program(spec: &CommandSpec) -> Result<PathBuf, SpawnError> {
 
 fn is_executable(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_by_the_first_of_its_names_that_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spec = CommandSpec::new("first", folder.path()).set("PATH", folder.path());
+        spec.other_names = vec!["second".into(), "third".into()];
+        let about = |found: Result<PathBuf, SpawnError>| found.unwrap_err().to_string();
+        assert_eq!(about(find_program(&spec)), "program `first` not found on PATH");
+        for name in ["third", "second", "first"] {
+            let path = folder.path().join(name);
+            fs::write(&path, "#!/bin/sh\n").unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+            assert_eq!(find_program(&spec).unwrap(), path);
+        }
+    }
 }
