@@ -28,6 +28,8 @@ mod man;
 mod notify;
 #[path = "cli/orphans.rs"]
 mod orphans;
+#[path = "cli/process_cases.rs"]
+mod process_cases;
 #[path = "cli/queries.rs"]
 mod queries;
 #[path = "cli/replay.rs"]
