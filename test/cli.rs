@@ -24,6 +24,8 @@ mod init;
 mod interrupted;
 #[path = "cli/man.rs"]
 mod man;
+#[path = "cli/masking.rs"]
+mod masking;
 #[path = "cli/notify.rs"]
 mod notify;
 #[path = "cli/orphans.rs"]

@@ -84,14 +84,25 @@ impl Run {
     /// Tells the channel of a gate that was not passed.
     pub(super) fn post_failed_gate(&self, phase: &PhaseName, verdict: &GateVerdict) -> Result<(), RunError> {
         let text = format!("{} after {phase}: {}", verdict.gate, verdict.violations.join("; "));
+        let text = self.mask.text(&text);
         self.post(&Post { kind: RowKind::Gate, from: None, to: None, text: &text, session: None })?;
         Ok(())
     }
 
     /// How a failed check is put to agents.
     pub(super) fn failed_check(&self, check: &CheckName, log: &str) -> String {
+        self.judged_check(check, "failed", log)
+    }
+
+    /// How a check that passed is put to agents.
+    pub(super) fn passed_check(&self, check: &CheckName, log: &str) -> String {
+        self.judged_check(check, "passed", log)
+    }
+
+    fn judged_check(&self, check: &CheckName, verdict: &str, log: &str) -> String {
         let command = self.plan.checks.get(check).map_or("", |check| &check.run);
-        format!("{check}: `{command}` failed; whole output in {}", self.place.shown(log))
+        let command = self.mask.text(command);
+        format!("{check}: `{command}` {verdict}; whole output in {}", self.place.shown(log))
     }
 
     /// The block that the prompt of a leg ends with; empty when there is nothing new.

@@ -19,7 +19,7 @@ use crate::plan::prompt::{SystemValues, UserValues, render_system, render_user};
 use crate::session::digest::Digest;
 use crate::session::reseed::{Fresh, Preamble};
 
-/// Characters of a check's output that a fix is told; the whole is in a file that it is told too.
+/// Characters of a check's output that the next agent is told; the whole is in a file that it is told too.
 const CHECK_TAIL_CHARS: usize = 4000;
 
 /// How a leg begins.
@@ -57,7 +57,8 @@ impl Run {
         let byte = wanted.iter().zip(found).position(|(left, right)| left != right);
         let byte = byte.unwrap_or(wanted.len().min(found.len()));
         let excerpt = |bytes: &[u8]| {
-            String::from_utf8_lossy(&bytes[byte.min(bytes.len())..(byte + 60).min(bytes.len())]).into_owned()
+            let text = String::from_utf8_lossy(&bytes[byte.min(bytes.len())..(byte + 60).min(bytes.len())]);
+            self.mask.text(&text).into_owned()
         };
         let phase = self.with_state(|state| state.open_phases().next().map(|(name, _)| name.clone()));
         let changed = PrefixChanged {
@@ -126,15 +127,16 @@ impl Run {
                 let envelope = state.phases.get(phase).and_then(|phase| phase.envelope.as_ref());
                 envelope.map(envelope::passed_on).unwrap_or_default()
             })),
-            Input::Check { phase } => self.failures(phase),
+            Input::Check { phase } => self.judged(phase),
         }
     }
 
-    /// The failures of a check phase as an envelope, with the end of the output.
-    fn failures(&self, phase: &PhaseName) -> Result<String, RunError> {
+    /// What a check phase found as an envelope, with the end of the output: of the checks that failed, or of all when
+    /// none did. The whole of it is in the files that are named.
+    fn judged(&self, phase: &PhaseName) -> Result<String, RunError> {
         let checks = self.with_state(|state| state.phases.get(phase).map(|phase| phase.checks.clone()));
         let checks = checks.unwrap_or_default();
-        let failed: Vec<_> = checks.iter().filter(|(_, passed, _)| !passed).collect();
+        let (passed, failed): (Vec<_>, Vec<_>) = checks.iter().partition(|(_, passed, _)| *passed);
         let mut told = json!({
             "status": if failed.is_empty() { "success" } else { "fail" },
             "summary": match failed.as_slice() {
@@ -142,18 +144,22 @@ impl Run {
                 some => format!("{} of {} checks failed", some.len(), checks.len()),
             },
             "failures": failed.iter().map(|(check, _, log)| self.failed_check(check, log)).collect::<Vec<_>>(),
+            "passed": passed.iter().map(|(check, _, log)| self.passed_check(check, log)).collect::<Vec<_>>(),
         });
+        let telling = if failed.is_empty() { passed } else { failed };
         let mut output = String::new();
-        for (_, _, log) in &failed {
-            output += &self.tail(log, CHECK_TAIL_CHARS / failed.len().max(1))?;
+        for (_, _, log) in &telling {
+            output += &self.tail(log, CHECK_TAIL_CHARS / telling.len())?;
         }
         told["output"] = Value::String(output);
         Ok(serde_json::to_string_pretty(&told).expect("a value is JSON"))
     }
 
+    /// The end of a check's output. Secrets are masked before it is cut, so that none is cut in two.
     fn tail(&self, log: &str, chars: usize) -> Result<String, RunError> {
         let bytes = self.place.dir.read_tail(Path::new(log), chars * 4)?;
         let text = String::from_utf8_lossy(&bytes);
+        let text = self.mask.text(&text);
         let skip = text.chars().count().saturating_sub(chars);
         Ok(text.chars().skip(skip).collect())
     }
@@ -288,6 +294,7 @@ impl Run {
 
     pub(super) fn save_digest(&self, agent: &AgentName, phase: &PhaseName, leg: u32) -> Result<(), RunError> {
         let text = self.digests.borrow().get(agent).map(Digest::render).unwrap_or_default();
+        let text = self.mask.text(&text);
         let folder = PathBuf::from(format!("agents/{agent}"));
         // The newest is the one that is used again.
         self.ledger.borrow_mut().forget(&folder, ".digest.md");
