@@ -15,7 +15,7 @@ use crate::channel::render::block;
 use crate::channel::watermark::{Commit, Watermarks};
 use crate::channel::{CAP, Heard, Listener, Memory, Row, RowKind, delivery, hear, mentioned};
 use crate::engine::{self, SessionChoice};
-use crate::event::{Event, Fault, FaultKind, GateVerdict, Input, Work};
+use crate::event::{DeliveredMark, Event, Fault, FaultKind, GateVerdict, Input, Work};
 use crate::ids::{AgentName, CheckName, PhaseName, SessionId};
 use crate::store::atomic::{self, Durability};
 use crate::store::channel;
@@ -150,7 +150,9 @@ impl Run {
             cap: CAP,
         };
         let heard = hear(rows, &listener, &self.watermarks()?);
-        if let Some(staged) = delivery(hearing.agent, hearing.delivery, &heard) {
+        if let Some(mut staged) = delivery(hearing.agent, hearing.delivery, &heard) {
+            let last_at = staged.lists.iter().map(|list| list.last_at).max();
+            staged.watermark = last_at.map(|last_at| DeliveredMark { native: hearing.session.cloned(), last_at });
             if hearing.phase.is_none() {
                 self.stages.borrow_mut().stage(staged.clone());
             }

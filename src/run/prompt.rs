@@ -16,6 +16,7 @@ use crate::event::{
 use crate::ids::{AgentName, PhaseName};
 use crate::plan::EngineChoice;
 use crate::plan::prompt::{SystemValues, UserValues, render_system, render_user};
+use crate::session::AgentEntry;
 use crate::session::digest::Digest;
 use crate::session::reseed::{Fresh, Preamble};
 
@@ -192,31 +193,41 @@ impl Run {
         if let (true, true, Some(session)) = (same, there, entry.session_id.clone()) {
             return self.continued(order, leg, SessionChoice::Resume(session), died);
         }
-        let mut transcript = entry.retired.last().and_then(|retired| retired.transcript.clone());
-        let mut fresh = entry.fresh.filter(|_| entry.pending_reseed);
-        if fresh.is_none() {
-            let reason = if same { RetirementReason::SessionLost } else { RetirementReason::ModelChanged };
-            let old = EngineChoice { engine: entry.coding_agent, model: entry.model.clone(), level: None };
-            let archived = self.archive(order.agent, &old).unwrap_or_default();
-            transcript = archived.first().cloned();
-            let retired =
-                SessionRetired { agent: order.agent.clone(), reason, from_session: entry.session_id.clone(), archived };
-            self.record(Some(phase), Event::SessionRetired(retired))?;
-            fresh = Some(Fresh::Retired(reason));
-        }
+        let (fresh, transcript) = self.leave_behind(Some(phase), order.agent, &entry, choice)?;
         let why = match fresh {
             // An overflow is a death whose answer is this very session.
-            Some(Fresh::Rotated { reason: RotationReason::Overflow, .. }) if same => fresh,
-            Some(_) | None if died => Some(Fresh::Continued),
-            Some(_) | None => fresh,
+            Fresh::Rotated { reason: RotationReason::Overflow, .. } if same => fresh,
+            _ if died => Fresh::Continued,
+            _ => fresh,
         };
-        let why = why.unwrap_or(Fresh::Retired(RetirementReason::SessionLost));
         let preamble = self.preamble(order, leg, why, transcript.as_ref());
         if why == Fresh::Continued {
             self.record_continuation(order, leg, &preamble)?;
         }
         self.digests.borrow_mut().remove(order.agent);
         Ok(Opening { session: SessionChoice::Fresh, preamble: Some(preamble) })
+    }
+
+    /// Why the next session of an agent that has worked is a fresh one, and where the file of the one before is. A
+    /// session that nobody left on purpose yet is left here.
+    pub(super) fn leave_behind(
+        &self,
+        phase: Option<&PhaseName>,
+        agent: &AgentName,
+        entry: &AgentEntry,
+        choice: &EngineChoice,
+    ) -> Result<(Fresh, Option<String>), RunError> {
+        if let Some(fresh) = entry.fresh.filter(|_| entry.pending_reseed) {
+            return Ok((fresh, entry.retired.last().and_then(|retired| retired.transcript.clone())));
+        }
+        let same = entry.coding_agent == choice.engine && entry.model == choice.model;
+        let reason = if same { RetirementReason::SessionLost } else { RetirementReason::ModelChanged };
+        let old = EngineChoice { engine: entry.coding_agent, model: entry.model.clone(), level: None };
+        let archived = self.archive(agent, &old).unwrap_or_default();
+        let transcript = archived.first().cloned();
+        let retired = SessionRetired { agent: agent.clone(), reason, from_session: entry.session_id.clone(), archived };
+        self.record(phase, Event::SessionRetired(retired))?;
+        Ok((Fresh::Retired(reason), transcript))
     }
 
     /// A leg that needs no reseed: it begins with the continuation preamble when an engine died in its phase.
@@ -235,8 +246,15 @@ impl Run {
     }
 
     fn record_continuation(&self, order: &AgentOrder<'_>, leg: u32, preamble: &str) -> Result<(), RunError> {
-        let (agent, preamble_bytes) = (order.agent.clone(), preamble.len());
-        let continuation = EngineContinuation { agent, leg, preamble_bytes };
+        let died = self.with_state(|state| state.phases.get(&order.order.phase).and_then(|phase| phase.last_death));
+        let continuation = EngineContinuation {
+            agent: order.agent.clone(),
+            leg,
+            preamble_bytes: preamble.len(),
+            kind: died.map(|(_, kind)| kind),
+            from: died.map(|(engine, _)| engine),
+            to: Some(self.choice(order.agent).engine),
+        };
         self.record(Some(&order.order.phase), Event::EngineContinuation(continuation))
     }
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use fia::event::{Event, FailureKind, Outcome, TurnStatus};
+use fia::event::{Event, FailureKind, Outcome, RetirementReason, TurnStatus};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
@@ -160,6 +160,58 @@ fn good_turn(session: &str, context: u64) -> String {
     lines.map(|line| line.to_string() + "\n").concat()
 }
 
+/// A project whose first session is lost when it is to be resumed, by the stream of the case.
+fn forgetful(steps: &str, [first, second]: [String; 2]) -> Project {
+    let project = project("../home/engine", &format!("workflows: {{ two: {{ steps: {steps} }} }}\n"));
+    with_program(&project, "engine", FORGETFUL);
+    let case = Path::new(CASES).join("claude-bad-session");
+    for (name, text) in [
+        ("case.jsonl", fs::read_to_string(case.join("stream.jsonl")).unwrap()),
+        ("case.stderr", fs::read_to_string(case.join("stderr.txt")).unwrap()),
+        ("first.jsonl", first),
+        ("second.jsonl", second),
+    ] {
+        project.env().write_home(name, &text);
+    }
+    project
+}
+
+/// The sessions that were retired, by reason.
+fn retired(log: &Log) -> Vec<(RetirementReason, Option<String>)> {
+    log.all(|event| match event {
+        Event::SessionRetired(it) => Some((it.reason, it.from_session.as_ref().map(ToString::to_string))),
+        _ => None,
+    })
+}
+
+#[test]
+fn r6_5_a_session_that_is_lost_when_it_is_asked_is_retired_on_the_record() {
+    let turns = [good_turn("one", 5000), good_turn("two", 600)];
+    let project = forgetful("[ { name: first, agent: builder } ]", turns);
+    assert_eq!(project.run("two").outcome(), Outcome::GoalMet);
+    let asked = project.fia(&["ask", "@builder", "still", "there?"]);
+    assert_eq!(asked.end(), "exit 0", "{asked}");
+    let log = project.log();
+    assert_eq!(retired(&log), [(RetirementReason::SessionLost, Some("one".to_owned()))]);
+    let entry = &agent_map(&log)["builder"];
+    assert_eq!((&entry["session_id"], &entry["retired"][0]["session_id"]), (&json!("two"), &json!("one")));
+    assert_eq!(entry["retired"][0]["context_tokens"], 5000);
+    let again = log.prompt("builder", "00_ask_m1", 2, 1);
+    assert!(again.starts_with("# Fresh session: ") && again.contains("still there?"), "{again}");
+
+    let scripted = Project::new().with("workflows: { two: { steps: [ { name: first, agent: builder } ] } }\n");
+    let session = scripted.run("two").all(|event| match event {
+        Event::Session(seen) => Some(seen.session_id.to_string()),
+        _ => None,
+    });
+    let file = scripted.run_dir().join("agents/builder");
+    let names = scripted.log().names("agents/builder", "session");
+    names.iter().for_each(|name| fs::remove_file(file.join(name)).unwrap());
+    let asked = scripted.fia(&["ask", "@builder", "still", "there?"]);
+    assert_eq!(asked.end(), "exit 0", "{asked}");
+    assert_eq!(retired(&scripted.log()), [(RetirementReason::SessionLost, session.last().cloned())]);
+}
+
 #[test]
 fn r6_2_the_session_that_was_lost_is_retired_and_not_the_empty_one_that_was_announced_instead() {
     let case = Path::new(CASES).join("claude-bad-session");
@@ -169,16 +221,7 @@ fn r6_2_the_session_that_was_lost_is_retired_and_not_the_empty_one_that_was_anno
         "33333333-3333-4333-8333-333333333333",
     );
     let steps = "[ { name: first, agent: builder }, { name: second, agent: builder } ]";
-    let project = project("../home/engine", &format!("workflows: {{ two: {{ steps: {steps} }} }}\n"));
-    with_program(&project, "engine", FORGETFUL);
-    for (name, text) in [
-        ("case.jsonl", fs::read_to_string(case.join("stream.jsonl")).unwrap()),
-        ("case.stderr", fs::read_to_string(case.join("stderr.txt")).unwrap()),
-        ("first.jsonl", good_turn(lost, 70_000)),
-        ("second.jsonl", good_turn(fresh, 9000)),
-    ] {
-        project.env().write_home(name, &text);
-    }
+    let project = forgetful(steps, [good_turn(lost, 70_000), good_turn(fresh, 9000)]);
     assert!(fs::read_to_string(case.join("stream.jsonl")).unwrap().contains(empty));
     let log = project.run("two");
     assert_eq!(log.outcome(), Outcome::GoalMet);
@@ -187,11 +230,7 @@ fn r6_2_the_session_that_was_lost_is_retired_and_not_the_empty_one_that_was_anno
         _ => None,
     });
     assert_eq!(seen, [lost, fresh]);
-    let retired = log.all(|event| match event {
-        Event::SessionRetired(retired) => Some(retired.from_session.as_ref().map(ToString::to_string)),
-        _ => None,
-    });
-    assert_eq!(retired, [Some(lost.to_owned())]);
+    assert_eq!(retired(&log), [(RetirementReason::SessionLost, Some(lost.to_owned()))]);
     assert_eq!(log.story(&["engine_error"]), [""; 0], "no death");
     let ends = log.all(|event| match event {
         Event::AgentEnd(end) => Some(end.ended),
