@@ -145,8 +145,10 @@ impl Run {
                 some => format!("{} of {} checks failed", some.len(), checks.len()),
             },
             "failures": failed.iter().map(|(check, _, log)| self.failed_check(check, log)).collect::<Vec<_>>(),
-            "passed": passed.iter().map(|(check, _, log)| self.passed_check(check, log)).collect::<Vec<_>>(),
         });
+        if !passed.is_empty() {
+            told["passed"] = passed.iter().map(|(check, _, log)| self.passed_check(check, log)).collect();
+        }
         let telling = if failed.is_empty() { passed } else { failed };
         let mut output = String::new();
         for (_, _, log) in &telling {

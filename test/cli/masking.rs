@@ -50,16 +50,15 @@ workflows: {{ mend: {{ steps: [ {{ name: build, agent: builder }}, {{ repair: {{
 
 #[test]
 fn r4_8_a_green_check_passes_on_the_end_of_its_output_and_the_file_that_holds_the_whole() {
-    let project = Project::new().with(
-        "
+    const CHECKS: &str = "
 checks:
   lint: { run: 'yes lint | head -n 3000; echo lint ends' }
   test: { run: 'yes test | head -n 3000; echo 12 passed' }
 workflows:
   one: { steps: [ { name: look, check: [test] }, { name: tell, agent: builder } ] }
   two: { steps: [ { name: look, check: [lint, test] }, { name: tell, agent: builder } ] }
-",
-    );
+";
+    let project = Project::new().with(CHECKS);
     let finished = project.fia(&["run", "one", "do", "it", "-q"]);
     assert!(finished.status.success(), "{finished}");
     let told = told(&project.log());
@@ -72,6 +71,7 @@ workflows:
         passed.contains(" passed; whole output in ") && passed.ends_with("context_handoff/01_look.log"),
         "{passed}"
     );
+    let project = Project::new().with(CHECKS);
     let finished = project.fia(&["run", "two", "do", "it", "-q"]);
     assert!(finished.status.success(), "{finished}");
     let told = self::told(&project.log());
