@@ -8,13 +8,15 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 use super::TreeError;
 use super::objects::ObjectStore;
 use super::walk::ancestors;
 use crate::event::{Content, FileKind, PathChange, RepoPath};
 
 /// A path that could not be put back.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NotRestored {
     /// The path.
     pub path: RepoPath,
