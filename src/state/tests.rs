@@ -393,6 +393,32 @@ fn r10_4_fixes_that_change_neither_failures_nor_files_end_the_repair() {
 }
 
 #[test]
+fn r10_4_fixes_that_trade_one_failure_for_another_are_progress() {
+    let mut story = Story::begin(plan(vec![step(
+        "tests",
+        Action::Repair { checks: vec!["one".into(), "two".into()], fix: agent("builder", "build") },
+    )]));
+    story.stop = Stop { attempt_cap: 4, no_progress_window: 1, ..Stop::default() };
+    let mut tests = 0;
+    while let Step::Phase(order) = story.next() {
+        story.open(&order);
+        if let Work::Check { checks, .. } = &order.work {
+            for (at, check) in checks.iter().enumerate() {
+                let passed = tests % 2 == at;
+                let run = CheckRun { check: check.clone(), passed, exit: None, log: String::new(), elapsed_ms: 1 };
+                story.record(Some(&order.phase), Event::Check(run));
+            }
+            tests += 1;
+            story.close(&order.phase, PhaseStatus::Red, None, Some("same"));
+        } else {
+            story.finish(&order, json!({"status": "success"}), false);
+        }
+    }
+    let Step::End { outcome, .. } = story.next() else { panic!("not ended") };
+    assert_eq!((tests, outcome), (5, Outcome::AttemptCap));
+}
+
+#[test]
 fn r4_10_a_phase_that_brings_about_an_outcome_ends_the_run() {
     let mut story = Story::begin(sdlc());
     story.take(json!({"status": "success"}), true);
