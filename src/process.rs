@@ -104,10 +104,10 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 16 MiB a line, 2 s to exit, 10 s after SIGTERM, 2 s to drain.
+    /// 8 MiB a line, which holds an image of the 5 MB that providers take at most; 2 s to exit, 10 s after SIGTERM, 2 s to drain.
     fn default() -> Self {
         Self {
-            max_line_bytes: 16 * 1024 * 1024,
+            max_line_bytes: 8 * 1024 * 1024,
             exit_grace: Duration::from_secs(2),
             term_grace: Duration::from_secs(10),
             drain: Duration::from_secs(2),

@@ -14,6 +14,7 @@ mod commit;
 mod fallback;
 mod guard;
 mod hear;
+mod history;
 mod interrupted;
 mod ledger;
 pub mod orphan;
@@ -31,17 +32,18 @@ mod stop;
 mod turn;
 mod wait;
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
-use chrono_tz::Tz;
 use tokio::sync::watch;
 
 use crate::channel::watermark::Stages;
+use crate::economy::requests::Requests;
 use crate::envelope::{Schema, SchemaError};
 use crate::event::{Event, Outcome, PhaseReused, Record, RunEnd, Step, StepSkipped, Waiting};
+use crate::host::zone::Zone;
 use crate::ids::{PhaseName, RunId};
 use crate::mask::Mask;
 use crate::plan::when::WhenError;
@@ -145,6 +147,8 @@ pub struct Run {
     /// Whether an answer of a person was there before the leg.
     answered: Cell<bool>,
     heard: block::Heard,
+    /// What phases of earlier runs of the workflow made, once somebody asked.
+    earlier: OnceCell<Requests>,
     digests: RefCell<prompt::Digests>,
     pruning: RefCell<pruning::Pruning>,
     residents: resident::Residents,
@@ -156,7 +160,7 @@ pub struct Run {
     /// Secrets that no text of the log may hold.
     mask: Mask,
     /// The zone in which engines name times of day.
-    zone: Tz,
+    zone: Zone,
     /// The clock, so that tests can set it.
     now: fn() -> DateTime<Utc>,
     started: tokio::time::Instant,
@@ -249,6 +253,12 @@ impl Run {
     fn record(&self, phase: Option<&PhaseName>, event: Event) -> Result<(), RunError> {
         self.heard.take(phase, &event);
         self.ledger.borrow_mut().record((self.now)(), phase, event)
+    }
+
+    /// Makes sure that all facts so far are in the log. Called before anything is done on the strength of them, and
+    /// before waiting.
+    fn settle(&self) -> Result<(), RunError> {
+        Ok(self.ledger.borrow_mut().settle()?)
     }
 
     /// Makes sure that all facts so far are on the disk.

@@ -11,6 +11,7 @@
 
 mod allow;
 mod changes;
+mod checkout;
 mod commit;
 mod git;
 mod git_files;
@@ -55,6 +56,7 @@ pub use worktree::Worktree;
 
 use crate::event::{Content, FileKind, RepoPath};
 use crate::ids::RunId;
+use checkout::Checkouts;
 use objects::ObjectStore;
 use stat_cache::{Stamp, StatCache};
 use walk::Walk;
@@ -88,6 +90,9 @@ pub enum TreeError {
         /// What it said.
         words: String,
     },
+    /// git does not know who commits.
+    #[error("git does not know who commits here, and the workflow commits")]
+    NoIdentity,
     /// A file or folder could not be read or written.
     #[error("cannot {action} `{}`", path.display())]
     Io {
@@ -128,6 +133,9 @@ impl TreeError {
             Self::NotARepository { .. } => Some("run `git init` here, or start fia inside a repository"),
             Self::NoWorkTree { .. } => Some("start fia in the work tree of a repository, not in a bare one"),
             Self::NoGit { .. } => Some("install git and see that it is in PATH"),
+            Self::NoIdentity => Some(
+                "`git config user.name \"…\"` and `git config user.email \"…\"`, for all repositories with `--global`",
+            ),
             Self::IndexLocked { .. } => Some("wait for the other git; if none runs, remove the file"),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Some("make it readable, or add it to an ignore file before the run")
@@ -159,6 +167,7 @@ pub struct TreeOptions<'a> {
 pub struct Tree {
     repository: Repository,
     run: RunId,
+    checkouts: Checkouts,
     store: ObjectStore,
     store_dir: PathBuf,
     ignore: IgnoreRules,
@@ -206,20 +215,38 @@ impl Tree {
         let mut named = Pattern::parse_all(options.protected)?;
         named.extend(options.judge_files.iter().map(|file| Pattern::literal(file)));
         let skip = within(&repository.top, options.data_dir);
-        let store = ObjectStore::open(options.store, &repository)?;
-        let ignore =
-            IgnoreRules::load_or_capture(&options.store.join("ignore_rules.json"), &repository, skip.as_ref())?;
+        let rules = options.store.join("ignore_rules.json");
+        let made = ObjectStore::make(options.store, repository.format)?;
+        let mut checkouts = Checkouts::default();
+        // Each half waits for two or three processes of git, which have nothing to do with the other half's.
+        let (ignore, store) = std::thread::scope(|scope| {
+            let ignore = scope.spawn(|| IgnoreRules::load_or_capture(&rules, &repository, skip.as_ref()));
+            let store = checkouts
+                .now(&repository)
+                .and_then(|checkout| ObjectStore::open(options.store, &repository, checkout.head.commit(), made));
+            (ignore.join().expect("reading the rules returns its failures"), store)
+        });
         Ok(Self {
             run: options.run.clone(),
-            store,
+            checkouts,
+            store: store?,
             store_dir: options.store.to_owned(),
-            ignore,
+            ignore: ignore?,
             cache: StatCache::load(options.stat_cache),
             cache_file: options.stat_cache.to_owned(),
             named,
             skip,
             repository,
         })
+    }
+
+    /// What is checked out now.
+    ///
+    /// # Errors
+    ///
+    /// When git fails.
+    pub fn head(&mut self) -> Result<Head, TreeError> {
+        Ok(self.checkouts.now(&self.repository)?.head.clone())
     }
 
     /// The repository.

@@ -17,6 +17,8 @@ mod claude;
 mod gateway;
 #[path = "live/pi.rs"]
 mod pi;
+#[path = "live/price.rs"]
+mod price;
 #[path = "live/recovery.rs"]
 mod recovery;
 #[path = "live/runs.rs"]

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::Config;
 use super::builtin::BUILT_IN;
-use super::document::{below, shown};
 use super::layer::Layers;
+use super::pointer::{below, shown};
 
 /// What is shown in place of a value that may be a secret.
 const HIDDEN: &str = "(set)";

@@ -183,6 +183,11 @@ impl Child {
         Some(self.lines.get(&taken))
     }
 
+    /// Whether the next line has come whole, so that [`Child::line`] will not wait.
+    pub fn has_line(&self) -> bool {
+        self.lines.has_line()
+    }
+
     /// Waits until there is something new: bytes, the exit, or the end of output. Safe to cancel. Not to
     /// be called when both the end and the exit were seen.
     pub(super) async fn fill(&mut self) -> Fill {

@@ -43,7 +43,7 @@ impl Run {
             choice: &choice,
             kind: failure.kind,
             message: self.told(&choice, &failure),
-            retry_after: retry_at(&failure.reset, (self.now)(), self.zone),
+            retry_after: retry_at(&failure.reset, (self.now)(), &self.zone),
         };
         match relay::first(self.death(&dead)) {
             First::FreshForLost => self.leave_lost_session(&dead)?,
@@ -92,9 +92,10 @@ impl Run {
     fn told(&self, choice: &EngineChoice, failure: &Failure) -> String {
         let facts = engine::for_name(choice.engine).facts();
         let advice = match failure.kind {
-            FailureKind::Login => format!("; log in with `{}`", facts.login),
+            FailureKind::Login if !facts.login.is_empty() => format!("; log in with `{}`", facts.login),
             FailureKind::Missing => format!("; see `fia doctor`, or install it: {}", facts.install),
-            FailureKind::Overload
+            FailureKind::Login
+            | FailureKind::Overload
             | FailureKind::Crash
             | FailureKind::Timeout
             | FailureKind::Limit
@@ -235,6 +236,6 @@ impl Run {
 
     /// A time as people here read it.
     pub(super) fn local_time(&self, at: DateTime<Utc>) -> String {
-        at.with_timezone(&self.zone).format("%Y-%m-%d %H:%M %Z").to_string()
+        self.zone.shown(at)
     }
 }

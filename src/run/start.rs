@@ -1,6 +1,6 @@
 //! The beginning of a stretch: lock, directory, log, and the first record.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,8 @@ use super::stop::StopFiles;
 use super::{Bells, Run, RunError, Watch, interrupted, orphan};
 use crate::envelope::{Schema, built_in};
 use crate::event::{Event, FORMAT, RunStart};
-use crate::host::{self, Mark, zone};
+use crate::host::zone::Zone;
+use crate::host::{self, Mark};
 use crate::ids::{EngineName, RunId};
 use crate::mask::Mask;
 use crate::plan::{Action, EngineSettings, Plan, PlannedStep, Stop};
@@ -357,7 +358,7 @@ fn begin(
         Stretch::First | Stretch::None => interrupted::Git::Leave,
     };
     let unrecorded = interrupted::settle(&dir, &plan, &state, &mut tree, git)?;
-    let head = repository.head()?;
+    let head = tree.head()?;
     let first = state.origin.is_none();
     let plan_json = serde_json::to_value(&plan).expect("a plan is plain data");
     let begun = RunStart {
@@ -394,6 +395,7 @@ fn begin(
         lock: RefCell::new(lock),
         answered: Cell::new(false),
         heard: Heard::default(),
+        earlier: OnceCell::new(),
         digests: RefCell::default(),
         pruning: RefCell::default(),
         residents: Residents::default(),
@@ -401,7 +403,7 @@ fn begin(
         stop_files,
         children: Cell::new(0),
         mask,
-        zone: zone::local(),
+        zone: Zone::local(),
         now,
         started: tokio::time::Instant::now(),
     };

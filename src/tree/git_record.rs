@@ -83,9 +83,9 @@ impl Tree {
     ///
     /// As [`Tree::end`].
     pub fn put_git_back(&mut self, before: &GitRecord, until: SystemTime) -> Result<GitChanges, TreeError> {
-        let now = GitState::capture(&self.repository)?;
+        let now = GitState::capture(&self.repository, &mut self.checkouts)?;
         let (wanted, left) = Later { repository: &self.repository, until }.mix(before, &now);
-        let mut changes = wanted.put_back(&self.repository, &self.run)?;
+        let mut changes = wanted.put_back(&self.repository, &mut self.checkouts, &self.run)?;
         changes.left_alone.extend(left);
         Ok(changes)
     }

@@ -89,11 +89,11 @@ impl IgnoreRules {
     /// When git fails, or a folder or an ignore file cannot be read.
     pub fn capture(repository: &Repository, skip: Option<&RepoPath>) -> Result<Self, TreeError> {
         let git = repository.git();
-        let fold_case = git.ask(&["config", "--type=bool", "core.ignoreCase"])?.is_some_and(|on| on == b"true\n");
         let tracked = git::records(&git.run(&["ls-files", "-z"])?).map(RepoPath::new).collect();
-        let info = git::path(&git.run(&["rev-parse", "--path-format=absolute", "--git-path", "info/exclude"])?);
+        let (fold_case, users) = settings(&git)?;
+        let info = Some(repository.common_dir.join("info/exclude"));
         let mut shared = Vec::new();
-        for file in [users_file(&git)?, Some(info)].into_iter().flatten() {
+        for file in [users, info].into_iter().flatten() {
             shared.extend(read_if_there(&file)?.map(RepoPath::new));
         }
         let mut rules = Self::from(Written { fold_case, shared, folders: Vec::new(), tracked });
@@ -239,14 +239,19 @@ fn without_trailing_spaces(line: &[u8]) -> &[u8] {
     &line[..end]
 }
 
-/// The user's own ignore file: `core.excludesFile`, else the one in the XDG folder.
-fn users_file(git: &Git) -> Result<Option<PathBuf>, TreeError> {
-    if let Some(configured) = git.ask(&["config", "--type=path", "core.excludesFile"])? {
-        return Ok(Some(git::path(&configured)));
+/// Whether names that differ in case alone are one, and the user's own ignore file: `core.excludesFile`, else the one
+/// in the XDG folder.
+fn settings(git: &Git) -> Result<(bool, Option<PathBuf>), TreeError> {
+    // Mostly neither is set, which one process can tell; each has a type of its own, which git knows how to read.
+    let is_set = git.ask(&["config", "--get-regexp", "^core\\.(ignorecase|excludesfile)$"])?.is_some();
+    let ask = |args: &[&str]| if is_set { git.ask(args) } else { Ok(None) };
+    let fold_case = ask(&["config", "--type=bool", "core.ignoreCase"])?.is_some_and(|on| on == b"true\n");
+    if let Some(configured) = ask(&["config", "--type=path", "core.excludesFile"])? {
+        return Ok((fold_case, Some(git::path(&configured))));
     }
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
     let folder = std::env::var_os("XDG_CONFIG_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    Ok(folder.or_else(home).map(|folder| folder.join("git/ignore")))
+    Ok((fold_case, folder.or_else(home).map(|folder| folder.join("git/ignore"))))
 }
 
 fn read_if_there(file: &Path) -> Result<Option<Vec<u8>>, TreeError> {

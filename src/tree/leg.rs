@@ -37,7 +37,7 @@ impl Tree {
     ///
     /// When the tree or git's state cannot be read.
     pub fn begin(&mut self) -> Result<LegStart, TreeError> {
-        Ok(LegStart { snapshot: self.snapshot()?, git: GitState::capture(&self.repository)? })
+        Ok(LegStart { snapshot: self.snapshot()?, git: GitState::capture(&self.repository, &mut self.checkouts)? })
     }
 
     /// Looks again after a leg, also one that failed, and undoes what `guard` does not allow.
@@ -48,7 +48,7 @@ impl Tree {
     ///
     /// When the tree cannot be read or git fails; then nothing is known to be undone.
     pub fn end(&mut self, start: &LegStart, guard: &Guard) -> Result<LegEnd, TreeError> {
-        let git = start.git.put_back(&self.repository, &self.run)?;
+        let git = start.git.put_back(&self.repository, &mut self.checkouts, &self.run)?;
         let after = self.snapshot()?;
         let judged = guard.judge(&compare(&start.snapshot, &after));
         let mut end = LegEnd { kept: judged.allowed.clone(), git, ..LegEnd::default() };

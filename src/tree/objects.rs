@@ -58,26 +58,41 @@ struct Import {
 }
 
 impl ObjectStore {
-    /// Opens the store in `dir`, or makes it.
+    /// Opens the store in `dir`, which [`ObjectStore::make`] made; `commit` is checked out.
     ///
     /// # Errors
     ///
-    /// When the folder cannot be made or git fails.
-    pub(crate) fn open(dir: &Path, repository: &Repository) -> Result<Self, TreeError> {
-        if !dir.join("HEAD").is_file() {
-            make(dir, repository.format)?;
-        }
+    /// When git fails.
+    pub(crate) fn open(
+        dir: &Path,
+        repository: &Repository,
+        commit: Option<&str>,
+        made: Made,
+    ) -> Result<Self, TreeError> {
         let (dir, alternates, format) = (dir.to_owned(), repository.objects.clone(), repository.format);
         let mut store = Self { dir, alternates, format, held: HashSet::new(), import: None, packs: Packs::default() };
-        store.packs.take_in(&store.dir, &store.git())?;
-        let own =
-            store.git().run(&["cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)"])?;
-        store.held.extend(String::from_utf8_lossy(&own).lines().map(str::to_owned));
-        if let Some(commit) = repository.head()?.commit() {
+        if made == Made::Before {
+            store.packs.take_in(&store.dir, &store.git())?;
+            let list = ["cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)"];
+            store.held.extend(String::from_utf8_lossy(&store.git().run(&list)?).lines().map(str::to_owned));
+        }
+        if let Some(commit) = commit {
             let listed = repository.git().run(&["ls-tree", "-r", "-z", "--full-tree", "--object-only", commit])?;
             store.held.extend(git::records(&listed).map(git::text));
         }
         Ok(store)
+    }
+
+    /// Makes a store, unless it is there.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub(crate) fn make(dir: &Path, format: ObjectFormat) -> Result<Made, TreeError> {
+        if dir.join("HEAD").is_file() {
+            return Ok(Made::Before);
+        }
+        make(dir, format).map(|()| Made::Now)
     }
 
     /// Makes the store whole again, should somebody have removed it or parts of it.
@@ -254,12 +269,33 @@ impl ObjectStore {
     }
 }
 
-/// Makes a store, or what is missing of one.
+/// When a store was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Made {
+    /// In an earlier stretch, so that it may hold something.
+    Before,
+    /// Just now.
+    Now,
+}
+
+/// Makes a store, or what is missing of one: the least that gitrepository-layout(5) calls a repository. `HEAD` comes
+/// last, and tells that all of it is there.
 fn make(dir: &Path, format: ObjectFormat) -> Result<(), TreeError> {
-    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
-    made.map_err(|source| TreeError::io("make the folder", dir, source))?;
-    let format = format!("--object-format={}", format.as_str());
-    Git::at(dir).run(&["init", "--quiet", "--bare", "--template=", &format, "."]).map(drop)
+    let config = match format {
+        ObjectFormat::Sha1 => "[core]\n\trepositoryformatversion = 0\n\tbare = true\n",
+        ObjectFormat::Sha256 => {
+            "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectformat = sha256\n"
+        }
+    };
+    for folder in ["objects/pack", "refs"] {
+        let folder = dir.join(folder);
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        made.map_err(|source| TreeError::io("make the folder", folder, source))?;
+    }
+    for (name, text) in [("config", config), ("HEAD", "ref: refs/heads/none\n")] {
+        fs::write(dir.join(name), text).map_err(|source| TreeError::io("write", dir.join(name), source))?;
+    }
+    Ok(())
 }
 
 /// Why a content did not reach git.

@@ -2,7 +2,9 @@
 //! compare-and-swap with the work tree kept (SPEC 11.4).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use super::checkout::{Checkout, Checkouts};
 use super::git_files::GitFiles;
 use super::index::{Index, IndexChange};
 use super::{Head, Repository, TreeError, git};
@@ -11,8 +13,7 @@ use crate::ids::RunId;
 /// The state before a leg.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitState {
-    head: Head,
-    refs: BTreeMap<String, String>,
+    checkout: Arc<Checkout>,
     index: Index,
     files: GitFiles,
 }
@@ -36,10 +37,9 @@ impl GitState {
     /// # Errors
     ///
     /// When git fails or a file cannot be read.
-    pub fn capture(repository: &Repository) -> Result<Self, TreeError> {
+    pub(crate) fn capture(repository: &Repository, checkouts: &mut Checkouts) -> Result<Self, TreeError> {
         Ok(Self {
-            head: repository.head()?,
-            refs: local_refs(repository)?,
+            checkout: checkouts.now(repository)?,
             index: Index::capture(repository)?,
             files: GitFiles::capture(repository)?,
         })
@@ -47,17 +47,17 @@ impl GitState {
 
     /// What it is made of, for writing it down.
     pub(super) fn parts(&self) -> (&Head, &BTreeMap<String, String>, &Index, &GitFiles) {
-        (&self.head, &self.refs, &self.index, &self.files)
+        (&self.checkout.head, &self.checkout.refs, &self.index, &self.files)
     }
 
     /// A state that was written down.
     pub(super) fn of_parts(head: Head, refs: BTreeMap<String, String>, index: Index, files: GitFiles) -> Self {
-        Self { head, refs, index, files }
+        Self { checkout: Arc::new(Checkout { head, refs }), index, files }
     }
 
     /// The HEAD of this state.
     pub fn head(&self) -> &Head {
-        &self.head
+        &self.checkout.head
     }
 
     /// Puts everything back that differs. Left alone are branches that another work tree has checked out and
@@ -66,22 +66,28 @@ impl GitState {
     /// # Errors
     ///
     /// When the state cannot be read, or config or hooks not be written.
-    pub fn put_back(&self, repository: &Repository, run: &RunId) -> Result<GitChanges, TreeError> {
+    pub(crate) fn put_back(
+        &self,
+        repository: &Repository,
+        checkouts: &mut Checkouts,
+        run: &RunId,
+    ) -> Result<GitChanges, TreeError> {
         let mut changes = GitChanges::default();
         // Config and hooks first: what comes after runs git, which obeys them.
         let mut files = self.files.put_back(repository)?;
-        let (head, refs) = (repository.head()?, local_refs(repository)?);
-        if head != self.head {
+        let now = checkouts.now(repository)?;
+        let (head, before) = (&now.head, self.head());
+        if head != before {
             changes.head_moved_to = head.commit().or(head.branch()).map(str::to_owned);
         }
-        if head.branch() != self.head.branch() || (self.head.branch().is_none() && head != self.head) {
-            match self.put_head_back(repository, &head) {
+        if head.branch() != before.branch() || (before.branch().is_none() && head != before) {
+            match self.put_head_back(repository, head) {
                 Ok(()) => changes.put_back.push("HEAD".to_owned()),
                 Err(error) => changes.not_put_back.push(format!("HEAD: {error}")),
             }
         }
-        if refs != self.refs {
-            self.put_refs_back(repository, run, &refs, &mut changes)?;
+        if now.refs != self.checkout.refs {
+            self.put_refs_back(repository, run, &now.refs, &mut changes)?;
             // The list of stashes is a reflog, which the update above has written to.
             files.extend(self.files.put_back(repository)?);
         }
@@ -98,7 +104,7 @@ impl GitState {
     fn put_head_back(&self, repository: &Repository, now: &Head) -> Result<(), TreeError> {
         let git = repository.git();
         let reason = "fia: back to before the leg";
-        match &self.head {
+        match self.head() {
             Head::Branch { name, .. } | Head::Unborn { name } => git.run(&["symbolic-ref", "-m", reason, "HEAD", name]),
             Head::Detached { commit } => {
                 let old = now.commit().unwrap_or_default();
@@ -118,14 +124,15 @@ impl GitState {
         let elsewhere = checked_out_elsewhere(repository)?;
         let own = format!("refs/heads/fia/{run}");
         let theirs = |name: &str| (name.starts_with("refs/heads/fia/") && name != own) || elsewhere.contains(name);
-        let names: BTreeSet<&String> = self.refs.keys().chain(now.keys()).collect();
+        let before = &self.checkout.refs;
+        let names: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
         let (mut removals, mut updates, mut touched) = (Vec::new(), Vec::new(), Vec::new());
-        for name in names.into_iter().filter(|name| self.refs.get(*name) != now.get(*name)) {
+        for name in names.into_iter().filter(|name| before.get(*name) != now.get(*name)) {
             if theirs(name) {
                 changes.left_alone.push(name.clone());
                 continue;
             }
-            match (self.refs.get(name), now.get(name)) {
+            match (before.get(name), now.get(name)) {
                 (None, Some(new)) => removals.extend(command(&["delete", name], &[new])),
                 (Some(old), None) => updates.extend(command(&["create", name], &[old])),
                 (Some(old), Some(new)) => updates.extend(command(&["update", name], &[old, new])),
@@ -154,15 +161,6 @@ fn command(start: &[&str], values: &[&String]) -> Vec<u8> {
         bytes.push(0);
     }
     bytes
-}
-
-/// Local branches, tags and the newest stash, by full name. Refs that are names of other refs are left out.
-fn local_refs(repository: &Repository) -> Result<BTreeMap<String, String>, TreeError> {
-    let format = "--format=%(objectname) %(symref) %(refname)";
-    let listed = repository.git().run(&["for-each-ref", format, "refs/heads", "refs/tags", "refs/stash"])?;
-    let lines = String::from_utf8_lossy(&listed).into_owned();
-    let plain = lines.lines().filter_map(|line| line.split_once("  "));
-    Ok(plain.map(|(id, name)| (name.to_owned(), id.to_owned())).collect())
 }
 
 /// Branches that other work trees have checked out.

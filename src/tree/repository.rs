@@ -89,25 +89,37 @@ impl Repository {
     /// [`TreeError::NotARepository`], [`TreeError::NoWorkTree`] in a bare repository or inside a `.git` folder,
     /// and git's own refusals, for example of a folder of another owner.
     pub fn discover(dir: &Path) -> Result<Self, TreeError> {
+        let questions: [&[&str]; 6] = [
+            &["--is-inside-work-tree"],
+            &["--show-toplevel"],
+            &["--git-dir"],
+            &["--git-common-dir"],
+            &["--git-path", "objects"],
+            &["--show-object-format"],
+        ];
         let git = Git::at(dir);
-        let args = ["rev-parse", "--is-inside-work-tree"];
-        let output = git.output(&args, None)?;
+        let args = |questions: &[&'static str]| [&["rev-parse", "--path-format=absolute"], questions].concat();
+        let all = args(&questions.concat());
+        let output = git.output(&all, None)?;
         if !output.status.success() && String::from_utf8_lossy(&output.stderr).contains("not a git repository") {
             return Err(TreeError::NotARepository { dir: dir.to_owned() });
         }
-        if git::text(&git::succeeded(&args, output)?) != "true" {
+        // It answers this before it refuses to name a top that is not there.
+        if output.stdout.starts_with(b"false\n") {
             return Err(TreeError::NoWorkTree { dir: dir.to_owned() });
         }
-        // One question a call: a path may hold a line end.
-        let path = |what: &[&str]| {
-            git.run(&[&["rev-parse", "--path-format=absolute"], what].concat()).map(|answer| git::path(&answer))
-        };
+        let answer = git::succeeded(&all, output)?;
+        let mut lines: Vec<Vec<u8>> = answer.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+        if lines.len() != questions.len() {
+            // A path holds a line end, so that only one question at a time has a clear answer.
+            lines = questions.iter().map(|question| git.run(&args(question))).collect::<Result<_, _>>()?;
+        }
         Ok(Self {
-            top: path(&["--show-toplevel"])?,
-            git_dir: path(&["--git-dir"])?,
-            common_dir: path(&["--git-common-dir"])?,
-            objects: path(&["--git-path", "objects"])?,
-            format: match git::text(&git.run(&["rev-parse", "--show-object-format"])?).as_str() {
+            top: git::path(&lines[1]),
+            git_dir: git::path(&lines[2]),
+            common_dir: git::path(&lines[3]),
+            objects: git::path(&lines[4]),
+            format: match git::text(&lines[5]).as_str() {
                 "sha256" => ObjectFormat::Sha256,
                 _ => ObjectFormat::Sha1,
             },
@@ -173,6 +185,20 @@ impl Repository {
                 words: "HEAD names neither a branch nor a commit".to_owned(),
             }),
         }
+    }
+
+    /// Sees that git knows in whose name it commits here.
+    ///
+    /// # Errors
+    ///
+    /// [`TreeError::NoIdentity`], and when git cannot be started.
+    pub fn check_identity(&self) -> Result<(), TreeError> {
+        for variable in ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"] {
+            if !self.git().output(&["var", variable], None)?.status.success() {
+                return Err(TreeError::NoIdentity);
+            }
+        }
+        Ok(())
     }
 
     /// git at the top of the work tree.

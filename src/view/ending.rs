@@ -75,7 +75,7 @@ impl Ending<'_> {
         let run = &self.state.run;
         let mut lines = self.failing(outcome);
         if outcome == Outcome::EngineExhausted {
-            lines.extend(run.last_engine_error.clone());
+            lines.extend(run.last_engine_error.clone().filter(|error| !tells(run, error)));
             lines.extend(run.retry_after.map(|at| format!("An engine can go on at {}.", due(at, now))));
         }
         if outcome.is_judged() && !used(run).resume_fits() {
@@ -179,6 +179,13 @@ impl Ending<'_> {
         };
         format!("{key}={raised}")
     }
+}
+
+/// Whether the reason begins with what the engine said, however it was cut.
+fn tells(run: &RunSummary, error: &str) -> bool {
+    let said = error.split_once(": ").map_or(error, |(_, said)| said);
+    let start: String = said.chars().take(FIRST_COLUMNS).collect();
+    run.reason.as_deref().is_some_and(|reason| reason.contains(&start))
 }
 
 /// What of the recovery ledger is used up.

@@ -1,16 +1,17 @@
-//! What fia itself costs: a trivial run and the slope of added phases beside a floor, `fia --version` beside nothing.
+//! What fia itself costs, beside floors that do the same physical work with nothing around it.
 //!
-//! `cargo bench --bench overhead`. All figures are medians of one run of this program, taken in turns, so that a busy
-//! machine is busy for both sides. The floor of a phase is a bare spawn-and-wait of the same engine process, which is
-//! sent the same prompt, plus two appends that are synced, as SPEC 5.2 asks for. A phase also looks at the work tree
-//! twice, for which two `git status` of the same tree stand beside it.
+//! `cargo bench --bench overhead`; with a word behind `--` only the tables whose name has it, for example
+//! `cargo bench --bench overhead -- phases`. All figures are medians of one run of this program, taken in turns, so
+//! that a busy machine is busy for both sides. README.md beside this file says what each line means.
 
 #![expect(clippy::print_stdout, reason = "it prints what it measures")]
 #![expect(clippy::unwrap_used, reason = "what it sets up itself works, or it ends")]
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -19,30 +20,105 @@ use tempfile::TempDir;
 
 const FIA: &str = env!("CARGO_BIN_EXE_fia");
 
-/// Files of the work tree, as in the repository that issue figures come from.
-const FILES: usize = 98;
+/// Files of the work tree, as in the repository that the issue's figures come from, and as in a large one.
+const FEW: usize = 98;
+const MANY: usize = 50_000;
 
-/// Phases that the long workflow has more than the short one.
-const ADDED_PHASES: u32 = 20;
-
-/// How often everything is measured.
-const ROUNDS: usize = 11;
+/// Phases that the long workflows have more than the short one.
+const ADDED: u32 = 20;
 
 /// What a prompt of a built-in agent is long.
 const PROMPT_BYTES: usize = 2500;
 
 fn main() {
+    let words: Vec<String> = env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     // An empty program: this one, which ends at once.
-    if env::args().nth(1).as_deref() == Some("empty") {
+    if words.first().is_some_and(|word| word == "empty") {
         return;
     }
-    let place = Place::new();
-    let mut times = Times::default();
-    place.round(&mut Times::default());
-    for _ in 0..ROUNDS {
-        place.round(&mut times);
+    let wanted = |table: &str| words.is_empty() || words.iter().any(|word| table.contains(word.as_str()));
+    if wanted("starts") {
+        starts();
     }
-    times.print();
+    if wanted("phases") {
+        phases(FEW, 11);
+        phases(MANY, 5);
+    }
+    if wanted("resumes") {
+        resumes();
+    }
+}
+
+/// Commands that only read.
+fn starts() {
+    let place = Place::new(FEW);
+    place.run("one");
+    let times = Times::take(31, |times| {
+        times.push("empty", timed(place.command(env::current_exe().unwrap()).arg("empty")));
+        for command in ["--version", "runs", "show"] {
+            times.push(command, timed(place.command(FIA).arg(command)));
+        }
+    });
+    println!("\nstarts, {} rounds", times.rounds());
+    let empty = times.median("empty");
+    line("an empty program", empty, None);
+    for command in ["--version", "runs", "show"] {
+        line(&format!("fia {command}"), times.median(command), Some((empty, 2.5)));
+    }
+}
+
+/// A trivial run, and what each added phase costs.
+fn phases(files: usize, rounds: usize) {
+    let place = Place::new(files);
+    let times = Times::take(rounds, |times| {
+        for workflow in ["one", "many", "checks"] {
+            times.push(workflow, place.run(workflow));
+        }
+        times.push("engine", place.engine());
+        times.push("spawn", place.spawn());
+        times.push("syncs", place.syncs());
+        times.push("status", timed(place.command("git").args(["status", "--porcelain"])));
+        fs::remove_dir_all(place.work().join(".fia/runs")).unwrap();
+    });
+    let [one, many, checks] = ["one", "many", "checks"].map(|workflow| times.median(workflow));
+    let [engine, spawn, syncs, status] = ["engine", "spawn", "syncs", "status"].map(|part| times.median(part));
+    let added = |all: f64| (all - one) / f64::from(ADDED);
+    let floor = engine + syncs + 2.0 * status;
+    println!("\nphases, {files} files, {rounds} rounds");
+    line("engine alone, spawned, prompted and waited for", engine, None);
+    line("two synced appends", syncs, None);
+    line("git status", status, None);
+    line("the floor: engine, syncs and two git status", floor, None);
+    line("a supervised spawn of the check's command", spawn, None);
+    line("a trivial run, one phase", one, Some((floor, 1.6)));
+    line("each added agent phase", added(many), Some((floor, if files == FEW { 1.3 } else { 1.0 })));
+    line("each added check phase", added(checks), Some((spawn, 1.5)));
+}
+
+/// Runs that were killed in their last phase, and gone on with.
+fn resumes() {
+    let place = Place::new(FEW);
+    let sizes = [50, 500];
+    let killed = sizes.map(|phases| place.killed(phases));
+    let times = Times::take(11, |times| {
+        times.push("one", place.run("one"));
+        for (name, copy) in ["50", "500"].into_iter().zip(&killed) {
+            fs::remove_dir_all(place.work().join(".fia/runs")).unwrap();
+            assert!(
+                Command::new("cp").arg("-R").arg(copy).arg(place.work().join(".fia/runs")).status().unwrap().success()
+            );
+            times.push(name, timed(place.command(FIA).args(["resume", "-q"])));
+        }
+    });
+    println!("\nresumes, {FEW} files, {} rounds", times.rounds());
+    let one = times.median("one");
+    line("a trivial run, one phase", one, None);
+    for (phases, name) in sizes.into_iter().zip(["50", "500"]) {
+        let took = times.median(name);
+        line(&format!("resume with {} of {phases} phases replayed", phases - 1), took, None);
+        let each = (took - one) * 1e3 / f64::from(phases);
+        println!("{:58} {:8.2}, {each:.0} µs a phase", "  more than the trivial run", took - one);
+    }
 }
 
 /// A repository to run in.
@@ -50,51 +126,45 @@ struct Place {
     folder: TempDir,
 }
 
-#[derive(Default)]
-struct Times {
-    empty: Vec<Duration>,
-    version: Vec<Duration>,
-    one: Vec<Duration>,
-    many: Vec<Duration>,
-    engine: Vec<Duration>,
-    syncs: Vec<Duration>,
-    status: Vec<Duration>,
-}
-
 impl Place {
-    fn new() -> Self {
+    fn new(files: usize) -> Self {
         let place = Self { folder: TempDir::new().unwrap() };
         fs::create_dir(place.work()).unwrap();
-        for file in 0..FILES {
-            place.write(&format!("src/part_{}/file_{file}.txt", file % 7), &"a line of text\n".repeat(100));
+        for file in 0..files {
+            place.write(&format!("src/part_{}/{}/file_{file}.txt", file % 7, file / 700), &"a line\n".repeat(200));
         }
-        let steps = |count: u32| {
-            let step = |number| format!("      - {{ name: step_{number}, agent: builder }}\n");
-            (0..count).map(step).collect::<String>()
+        let steps = |count: u32, step: &str| {
+            let lines: Vec<_> =
+                (0..count).map(|number| format!("      - {{ name: step_{number}, {step} }}\n")).collect();
+            lines.concat()
         };
-        place.write(
-            "fia.config.yaml",
-            &format!(
-                "defaults: {{ coding_agent: scripted, model: m, session_rotation_context: 0 }}
+        let agents = |count| steps(count, "agent: builder");
+        let (one, many, last) = (agents(1), agents(1 + ADDED), steps(ADDED, "check: [nothing]"));
+        let checks = format!("{}{}", one.replace("step_0", "first"), last);
+        let mut config = format!(
+            "defaults: {{ coding_agent: scripted, model: m, session_rotation_context: 0 }}
+checks: {{ nothing: {{ run: \"true\" }} }}
 workflows:
-  one:
+  one: {{ steps: [{{ name: step_0, agent: builder }}] }}
+  many:
     steps:
-{}  many:
+{many}  checks:
     steps:
-{}",
-                steps(1),
-                steps(1 + ADDED_PHASES)
-            ),
+{checks}"
         );
+        for count in [50, 500] {
+            config.push_str(&format!("  w{count}:\n    steps:\n{}", agents(count)));
+        }
+        place.write("fia.config.yaml", &config);
         place.write("system.md", &"You build. ".repeat(100));
         for args in [&["init", "-q"][..], &["add", "-A"], &["commit", "-q", "-m", "all"]] {
-            place
-                .command("git")
-                .args(["-c", "user.name=b", "-c", "user.email=b@example.invalid"])
-                .args(args)
-                .status()
-                .unwrap();
+            let mut git = place.command("git");
+            git.args(["-c", "user.name=b", "-c", "user.email=b@example.invalid"]).args(args);
+            timed(&mut git);
         }
+        // The look after two seconds remembers every file, be it git's or fia's.
+        std::thread::sleep(Duration::from_millis(2100));
+        timed(place.command("git").env("GIT_OPTIONAL_LOCKS", "1").args(["status", "--porcelain"]));
         place
     }
 
@@ -110,20 +180,13 @@ workflows:
 
     fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());
-        command.env("HOME", self.folder.path()).current_dir(self.work());
+        command.env("HOME", self.folder.path()).env("GIT_OPTIONAL_LOCKS", "0").current_dir(self.work());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command
     }
 
-    fn round(&self, times: &mut Times) {
-        times.empty.push(timed(self.command(env::current_exe().unwrap()).arg("empty")));
-        times.version.push(timed(self.command(FIA).arg("--version")));
-        times.one.push(timed(self.command(FIA).args(["run", "one", "-q", "do it"])));
-        times.many.push(timed(self.command(FIA).args(["run", "many", "-q", "do it"])));
-        fs::remove_dir_all(self.work().join(".fia")).unwrap();
-        times.engine.push(self.engine());
-        times.syncs.push(self.syncs());
-        times.status.push(timed(self.command("git").args(["status", "--porcelain"])));
+    fn run(&self, workflow: &str) -> Duration {
+        timed(self.command(FIA).args(["run", workflow, "-q", "do it"]))
     }
 
     /// The engine of a phase, started, prompted and waited for with nothing around it.
@@ -138,6 +201,22 @@ workflows:
         begun.elapsed()
     }
 
+    /// The command of a check in a process group of its own, its output read to the end and kept, and waited for.
+    fn spawn(&self) -> Duration {
+        let begun = Instant::now();
+        let mut kept = fs::File::create(self.folder.path().join("check.log")).unwrap();
+        let mut command = self.command("sh");
+        command.args(["-c", "true"]).process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (mut out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let mut output = Vec::new();
+        out.read_to_end(&mut output).unwrap();
+        err.read_to_end(&mut output).unwrap();
+        kept.write_all(&output).unwrap();
+        assert!(child.wait().unwrap().success());
+        begun.elapsed()
+    }
+
     /// Two appends, each on the disk before the next step.
     fn syncs(&self) -> Duration {
         let mut log = OpenOptions::new().create(true).append(true).open(self.folder.path().join("log")).unwrap();
@@ -148,6 +227,27 @@ workflows:
         }
         begun.elapsed()
     }
+
+    /// The runs folder of a run that was killed before its last phase: made whole, then cut.
+    fn killed(&self, phases: u32) -> PathBuf {
+        self.run(&format!("w{phases}"));
+        let kept = self.folder.path().join(format!("killed_{phases}"));
+        fs::rename(self.work().join(".fia/runs"), &kept).unwrap();
+        let run = fs::read_dir(&kept).unwrap().next().unwrap().unwrap().path();
+        let log = fs::read_to_string(run.join("events.jsonl")).unwrap();
+        let begins = |line: &str| line.contains("\"type\":\"phase_start\"");
+        let whole = log.split_inclusive('\n').filter(|line| begins(line)).count();
+        assert_eq!(whole, usize::try_from(phases).unwrap());
+        let mut begun = 0;
+        let cut = log.split_inclusive('\n').take_while(|line| {
+            begun += usize::from(begins(line));
+            begun < whole
+        });
+        fs::write(run.join("events.jsonl"), cut.collect::<String>()).unwrap();
+        // It speaks of the phase that the log has lost.
+        fs::remove_file(run.join("before_leg.json")).unwrap();
+        kept
+    }
 }
 
 fn timed(command: &mut Command) -> Duration {
@@ -156,28 +256,41 @@ fn timed(command: &mut Command) -> Duration {
     begun.elapsed()
 }
 
-fn median(times: &[Duration]) -> f64 {
-    let mut sorted = times.to_vec();
-    sorted.sort();
-    sorted[sorted.len() / 2].as_secs_f64() * 1e3
+/// How long everything took, each time.
+#[derive(Default)]
+struct Times {
+    each: BTreeMap<&'static str, Vec<Duration>>,
 }
 
 impl Times {
-    fn print(&self) {
-        let [empty, version, one, many] =
-            [&self.empty, &self.version, &self.one, &self.many].map(|times| median(times));
-        let [engine, syncs, status] = [&self.engine, &self.syncs, &self.status].map(|times| median(times));
-        let slope = (many - one) / f64::from(ADDED_PHASES);
-        let floor = engine + syncs;
-        println!("{ROUNDS} rounds, medians in milliseconds, {FILES} files\n");
-        println!("empty program                            {empty:8.2}");
-        println!("fia --version                            {version:8.2}   {:5.2} x empty", version / empty);
-        println!("engine alone, spawn to wait              {engine:8.2}");
-        println!("two synced appends                       {syncs:8.2}");
-        println!("floor of a phase: both                   {floor:8.2}");
-        println!("git status                               {status:8.2}");
-        println!("trivial run, one phase                   {one:8.2}   {:5.2} x floor", one / floor);
-        println!("slope: each added phase                  {slope:8.2}   {:5.2} x floor", slope / floor);
-        println!("slope beside the floor and two scans     {:17.2} x", slope / (floor + 2.0 * status));
+    /// Measures so many times, after once that does not count.
+    fn take(rounds: usize, mut round: impl FnMut(&mut Self)) -> Self {
+        round(&mut Self::default());
+        let mut times = Self::default();
+        (0..rounds).for_each(|_| round(&mut times));
+        times
+    }
+
+    fn push(&mut self, what: &'static str, took: Duration) {
+        self.each.entry(what).or_default().push(took);
+    }
+
+    fn rounds(&self) -> usize {
+        self.each.values().next().map_or(0, Vec::len)
+    }
+
+    /// In milliseconds.
+    fn median(&self, what: &str) -> f64 {
+        let mut sorted = self.each[what].clone();
+        sorted.sort();
+        sorted[sorted.len() / 2].as_secs_f64() * 1e3
+    }
+}
+
+/// One line of a table: milliseconds, and how they stand to a floor and to the aim.
+fn line(what: &str, took: f64, floor: Option<(f64, f64)>) {
+    match floor {
+        None => println!("{what:58} {took:8.2}"),
+        Some((floor, aim)) => println!("{what:58} {took:8.2}   {:5.2} x floor, aim {aim}", took / floor),
     }
 }

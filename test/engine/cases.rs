@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::Command;
 
 use chrono::{DateTime, Utc};
-use chrono_tz::Tz;
 use fia::engine::failure;
 use fia::event::FailureKind;
 use fia::event::item::{EngineEvent, NextTry, TurnEnd};
+use fia::host::zone::Zone;
 use fia::ids::EngineName;
 use fia::process::Exit;
 use serde_json::{Value, json};
@@ -35,8 +35,8 @@ fn outcome_word(kind: Option<FailureKind>) -> &'static str {
 
 fn retry_at(reset: &fia::event::item::Reset, row: &Value) -> Value {
     let now = row["now"].as_str().unwrap_or("2026-11-30T12:00:00Z").parse::<DateTime<Utc>>().unwrap();
-    let zone = row["local_tz"].as_str().unwrap_or("UTC").parse::<Tz>().unwrap();
-    failure::retry_at(reset, now, zone)
+    let zone = row["local_tz"].as_str().unwrap_or("UTC");
+    failure::retry_at(reset, now, &Zone::named(zone).unwrap())
         .map_or(Value::Null, |at| json!(at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)))
 }
 

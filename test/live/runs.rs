@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use fia::provider::{LoggedRequest, Options, Phase, Provider, Scenario};
+use fia::provider::{Bodies, LoggedRequest, Options, Phase, Provider, Scenario};
 use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -57,8 +57,13 @@ impl Stage {
     }
 
     fn in_env(cli: Cli, scenario: Value, env: TestEnv) -> Self {
+        Self::with(cli, scenario, env, Options::default())
+    }
+
+    /// In front of a provider with these options.
+    pub(super) fn with(cli: Cli, scenario: Value, env: TestEnv, options: Options) -> Self {
         let scenario = Scenario::from_value(scenario).expect("a scenario with a meaning");
-        let options = Options { cwd: Some(env.work()), ..Options::default() };
+        let options = Options { cwd: Some(env.work()), bodies: Bodies::Keep, ..options };
         let provider = Provider::spawn_thread(scenario, options).expect("a free port");
         let stage = Self { env, provider, cli };
         stage.settle();

@@ -3,12 +3,10 @@
 //! Finding a sentence needs no clock and happens in the decoder; reading it does, and is [`retry_at`].
 //! Wordings were seen with claude 2.1, pi 1.6 (its providers') and cursor-agent builds of 2025 and 2026.
 
-use chrono::{
-    DateTime, Datelike, Days, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone as _, Utc,
-};
-use chrono_tz::Tz;
+use chrono::{DateTime, Datelike, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
 
 use crate::event::item::Reset;
+use crate::host::zone::Zone;
 
 /// Words after which a reset is named, longest first where one begins another.
 const ANCHORS: [&str; 14] = [
@@ -72,7 +70,7 @@ pub fn at_epoch(number: u64) -> Option<DateTime<Utc>> {
 ///
 /// `now` is the moment of the failure. A time without a zone is one of `zone`, the machine's own; a time
 /// of day means its next occurrence, a date without a year its next one.
-pub fn retry_at(reset: &Reset, now: DateTime<Utc>, zone: Tz) -> Option<DateTime<Utc>> {
+pub fn retry_at(reset: &Reset, now: DateTime<Utc>, zone: &Zone) -> Option<DateTime<Utc>> {
     match reset {
         Reset::Unknown => None,
         Reset::At(at) => Some(*at),
@@ -120,7 +118,7 @@ struct Moment {
     year: Option<i32>,
     month_day: Option<(u32, u32)>,
     time: Option<NaiveTime>,
-    zone: Option<Tz>,
+    zone: Option<Zone>,
 }
 
 /// Reads as many words as belong to a date and time; `None` when there is neither.
@@ -157,19 +155,19 @@ fn moment(text: &str) -> Option<Moment> {
 
 impl Moment {
     /// The point in time, its open parts filled so that it lies after `now`.
-    fn after(&self, now: DateTime<Utc>, machine: Tz) -> Option<DateTime<Utc>> {
-        let zone = self.zone.unwrap_or(machine);
-        let today = now.with_timezone(&zone).date_naive();
+    fn after(&self, now: DateTime<Utc>, machine: &Zone) -> Option<DateTime<Utc>> {
+        let zone = self.zone.as_ref().unwrap_or(machine);
+        let today = zone.date(now);
         let time = self.time.unwrap_or(NaiveTime::MIN);
         let Some((month, day)) = self.month_day else {
-            let first = at(zone, today.and_time(time))?;
+            let first = zone.at(today.and_time(time))?;
             return if first > now {
                 Some(first)
             } else {
-                at(zone, today.checked_add_days(Days::new(1))?.and_time(time))
+                zone.at(today.checked_add_days(Days::new(1))?.and_time(time))
             };
         };
-        let on = |year| at(zone, NaiveDate::from_ymd_opt(year, month, day)?.and_time(time));
+        let on = |year| zone.at(NaiveDate::from_ymd_opt(year, month, day)?.and_time(time));
         match self.year {
             Some(year) => on(year),
             None => on(today.year()).filter(|first| *first > now).or_else(|| on(today.year() + 1)),
@@ -177,19 +175,10 @@ impl Moment {
     }
 }
 
-/// A local time as a point in time: the earlier one where clocks go back, an hour on where it is skipped.
-fn at(zone: Tz, local: NaiveDateTime) -> Option<DateTime<Utc>> {
-    let found = match zone.from_local_datetime(&local) {
-        LocalResult::Single(time) | LocalResult::Ambiguous(time, _) => time,
-        LocalResult::None => zone.from_local_datetime(&(local + TimeDelta::hours(1))).earliest()?,
-    };
-    Some(found.with_timezone(&Utc))
-}
-
-fn zone(word: &str) -> Option<Tz> {
+fn zone(word: &str) -> Option<Zone> {
     match word {
-        "UTC" | "GMT" | "Z" => Some(Tz::UTC),
-        word if word.contains('/') => word.parse().ok(),
+        "UTC" | "GMT" | "Z" => Some(Zone::UTC),
+        word if word.contains('/') => Zone::named(word),
         _ => None,
     }
 }
@@ -261,7 +250,7 @@ mod tests {
     use std::time::Duration;
 
     fn read(text: &str, now: &str, zone: &str) -> Option<String> {
-        let at = retry_at(&find(text), now.parse().unwrap(), zone.parse().unwrap())?;
+        let at = retry_at(&find(text), now.parse().unwrap(), &Zone::named(zone).unwrap())?;
         Some(at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true))
     }
 
