@@ -118,21 +118,15 @@ fn trespassing() -> Project {
 }
 
 /// A run that was killed the first time it came to a boundary of this name.
-fn killed_at(boundary: &str, project: impl Fn() -> Project) -> Project {
-    let rehearsed = project();
-    let count = rehearsed.env().work().with_file_name("boundaries");
-    run(rehearsed.command(&["run", "one", "x"]).env("FIA_FAULT_COUNT", &count));
-    let passed = fs::read_to_string(count).unwrap();
-    let at = passed.lines().position(|name| name == boundary).unwrap() + 1;
-    let project = project();
-    let killed = run(project.command(&["run", "one", "x"]).env("FIA_FAULT_AT", at.to_string()));
+fn killed_at(boundary: &str, project: Project) -> Project {
+    let killed = run(project.command(&["run", "one", "x"]).env("FIA_FAULT_AT", boundary));
     assert_eq!(killed.end(), "signal 9", "{killed}");
     project
 }
 
 #[test]
 fn a_rollback_that_was_killed_leaves_nothing_of_fia_in_the_work_tree() {
-    let project = killed_at("restore: before", trespassing);
+    let project = killed_at("restore: before", trespassing());
     assert_eq!(project.env().git(&["status", "--porcelain", "--untracked-files=all"]), " M theirs\n?? src/staged\n");
     let resumed = project.fia(&["resume", "--json"]);
     assert_eq!(resumed.end(), "exit 0", "{resumed}");
@@ -145,7 +139,7 @@ fn a_rollback_that_was_killed_leaves_nothing_of_fia_in_the_work_tree() {
 
 #[test]
 fn a_lock_of_the_index_that_a_killed_fia_left_is_known_for_its_own() {
-    let project = killed_at("index: locked", trespassing);
+    let project = killed_at("index: locked", trespassing());
     let lock = project.env().work().join(".git/index.lock");
     assert!(lock.exists());
     let resumed = project.fia(&["resume", "--json"]);
