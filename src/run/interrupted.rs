@@ -21,7 +21,8 @@ use crate::store::atomic::{self, Durability};
 use crate::store::{RunDir, StoreError};
 use crate::tree::{self, GitRecord, LegStart, Snapshot, Tree, TreeError};
 
-pub(super) use git::{engine_works, put_git_back};
+pub(super) use git::engine_works;
+use git::put_git_back;
 
 /// Where the files before the last leg stand.
 const FILE: &str = "before_leg.json";
@@ -43,7 +44,7 @@ struct Before {
 }
 
 /// Phases that were begun, not ended, and whose leg may have been cut off, with the tree before it.
-pub(super) struct CutOff<'a> {
+struct CutOff<'a> {
     before: Before,
     /// At least one.
     phases: Vec<&'a PhaseState>,
@@ -56,6 +57,17 @@ pub(super) struct Unrecorded {
     phase: Option<(PhaseName, u32)>,
     kept: Vec<PathChange>,
     foreign: Vec<RepoPath>,
+    /// What was put back of git's state, or left as it is.
+    git: Vec<String>,
+}
+
+/// What becomes of git's state when a leg was cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Git {
+    /// It stays: nobody goes on with the leg yet.
+    Leave,
+    /// It goes back to before the leg. An engine may have worked until now, or died when its fia did.
+    PutBack { engine_worked: bool },
 }
 
 impl Run {
@@ -87,13 +99,16 @@ impl Run {
         if !found.kept.is_empty() {
             self.record(Some(&phase), Event::TreeChanged(TreeChanged { leg, changes: found.kept }))?;
         }
-        if !found.foreign.is_empty() {
-            let mut what: Vec<String> = found.foreign.iter().take(NAMED).map(left_alone).collect();
-            if found.foreign.len() > NAMED {
-                what.push(format!("(+{} more)", found.foreign.len() - NAMED));
+        for mut what in [found.git, found.foreign.iter().map(left_alone).collect()] {
+            let more = what.len().saturating_sub(NAMED);
+            if more > 0 {
+                what.truncate(NAMED);
+                what.push(format!("(+{more} more)"));
             }
-            let change = ExternalChange { what, undone: Vec::new(), rescue: None };
-            self.record(Some(&phase), Event::ExternalChange(change))?;
+            if !what.is_empty() {
+                let change = ExternalChange { what, undone: Vec::new(), rescue: None };
+                self.record(Some(&phase), Event::ExternalChange(change))?;
+            }
         }
         Ok(())
     }
@@ -107,7 +122,7 @@ fn left_alone(path: &RepoPath) -> String {
 ///
 /// A log that knows less than was written down before the leg was cut short by something else than a dying fia. To go
 /// on would leave out work that is in the tree, so that is an error.
-pub(super) fn cut_off<'a>(dir: &RunDir, state: &'a RunState) -> Result<Option<CutOff<'a>>, StartError> {
+fn cut_off<'a>(dir: &RunDir, state: &'a RunState) -> Result<Option<CutOff<'a>>, StartError> {
     let Some(bytes) = dir.read(Path::new(FILE))? else { return Ok(None) };
     let before = serde_json::from_slice::<Before>(&bytes)
         .map_err(|source| StoreError::Damaged { path: dir.path().join(FILE), source })?;
@@ -119,14 +134,20 @@ pub(super) fn cut_off<'a>(dir: &RunDir, state: &'a RunState) -> Result<Option<Cu
     Ok((!phases.is_empty()).then_some(CutOff { before, phases }))
 }
 
-/// Finds what the log does not have of phases that were cut off.
-pub(super) fn find(
-    cut_off: Option<CutOff<'_>>,
+/// Puts git's state back, and finds what the log does not have of phases that were cut off.
+pub(super) fn settle(
+    dir: &RunDir,
     plan: &Plan,
     state: &RunState,
     tree: &mut Tree,
+    git: Git,
 ) -> Result<Unrecorded, StartError> {
-    let Some(CutOff { before, phases }) = cut_off else { return Ok(Unrecorded::default()) };
+    let Some(cut_off) = cut_off(dir, state)? else { return Ok(Unrecorded::default()) };
+    let git = match git {
+        Git::Leave => Vec::new(),
+        Git::PutBack { engine_worked } => put_git_back(dir, &cut_off, tree, engine_worked)?,
+    };
+    let CutOff { before, phases } = cut_off;
     let recorded = &state.made[before.made..];
     let mut files: std::collections::BTreeMap<_, _> = before.files.into_iter().collect();
     for change in recorded {
@@ -138,7 +159,7 @@ pub(super) fn find(
     let changes = tree::compare(&files.into_iter().collect::<Snapshot>(), &tree.snapshot()?);
     let first = phases[0];
     let phase = Some((first.order.phase.clone(), first.legs));
-    let mut found = Unrecorded { phase, ..Unrecorded::default() };
+    let mut found = Unrecorded { phase, git, ..Unrecorded::default() };
     for change in changes {
         if may_write(plan, &phases, &change)? {
             found.kept.push(change);

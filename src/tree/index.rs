@@ -1,8 +1,9 @@
 //! The index as a file: kept before a leg, put back after it under git's own lock.
 
-use std::fs::{self, File, FileTimes};
+use std::fs::{self, FileTimes, Permissions};
 use std::io::{ErrorKind, Write as _};
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::git::{self, Git};
@@ -74,35 +75,45 @@ impl Index {
         Ok([listed, intended].concat())
     }
 
+    /// Takes git's lock by a file that holds the whole content already, and renames it: a fia that dies in between
+    /// leaves a lock by whose content the next one knows it.
     fn write(&self, repository: &Repository) -> Result<(), TreeError> {
         let (path, lock) = (place(repository), place(repository).with_extension("lock"));
-        let mut file = Self::lock(&lock)?;
-        let written = match &self.content {
-            Some((bytes, written)) => file
-                .write_all(bytes)
-                // git reads a file again when its time is not older than the index's: a newer index would hide edits.
-                .and_then(|()| file.set_times(FileTimes::new().set_modified(*written)))
-                .and_then(|()| fs::rename(&lock, &path)),
-            None => fs::remove_file(&path).and_then(|()| fs::remove_file(&lock)),
+        let error = |source| TreeError::io("put back the index", &path, source);
+        let Some((bytes, written)) = &self.content else {
+            Self::lock(&lock, b"", None)?;
+            return fs::remove_file(&path).and_then(|()| fs::remove_file(&lock)).map_err(error);
         };
-        written.map_err(|source| {
-            let _it_may_be_renamed_already = fs::remove_file(&lock);
-            TreeError::io("put back the index", path, source)
-        })
+        // git reads a file again when its time is not older than the index's: a newer index would hide edits.
+        Self::lock(&lock, bytes, Some(*written))?;
+        crate::fault::point("index: locked");
+        fs::rename(&lock, &path).map_err(error)
     }
 
-    fn lock(lock: &PathBuf) -> Result<File, TreeError> {
+    fn lock(lock: &PathBuf, bytes: &[u8], written: Option<SystemTime>) -> Result<(), TreeError> {
+        let error = |source| TreeError::io("lock the index by", lock, source);
+        let folder = lock.parent().unwrap_or(Path::new("."));
+        let usual = Permissions::from_mode(0o666);
+        let mut file = tempfile::Builder::new().permissions(usual).tempfile_in(folder).map_err(error)?;
+        file.write_all(bytes).map_err(error)?;
+        if let Some(written) = written {
+            file.as_file().set_times(FileTimes::new().set_modified(written)).map_err(error)?;
+        }
         let started = std::time::Instant::now();
         loop {
-            match File::create_new(lock) {
-                Ok(file) => return Ok(file),
-                Err(held) if held.kind() == ErrorKind::AlreadyExists => {
+            match file.persist_noclobber(lock) {
+                Ok(_) => return Ok(()),
+                Err(held) if held.error.kind() == ErrorKind::AlreadyExists => {
+                    if !bytes.is_empty() && fs::read(lock).is_ok_and(|left| left == bytes) {
+                        return Ok(());
+                    }
                     if started.elapsed() > LOCK_PATIENCE {
                         return Err(TreeError::IndexLocked { path: lock.clone() });
                     }
+                    file = held.file;
                     std::thread::sleep(Duration::from_millis(20));
                 }
-                Err(source) => return Err(TreeError::io("lock the index by", lock, source)),
+                Err(failed) => return Err(error(failed.error)),
             }
         }
     }
