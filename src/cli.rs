@@ -15,6 +15,8 @@ mod events;
 mod figures;
 mod gateway;
 mod held;
+mod init;
+mod man;
 mod message;
 mod notify;
 mod project;
@@ -44,9 +46,17 @@ use clap::{Parser, Subcommand};
 use crate::view::paint::Paint;
 use report::CliError;
 
+/// What stands below the list of commands.
+const FIRST_STEPS: &str = "\
+First steps:
+  fia demo                                     a whole run, without an account
+  fia doctor                                   what is installed, and who is logged in
+  fia init                                     a configuration fitted to this repository
+  fia run build_test --dry-run \"what to do\"    what would run";
+
 /// Run multi-phase agent builds through coding-agent CLIs, economically and safely.
 #[derive(Debug, Parser)]
-#[command(name = "fia", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "fia", version, max_term_width = 100, arg_required_else_help = true, after_help = FIRST_STEPS)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -94,6 +104,8 @@ enum Command {
     Verdict(verdict::VerdictArgs),
     /// Take back what a run changed, or what a rollback undid
     Undo(undo::UndoArgs),
+    /// Write a configuration and prompts for this repository; overwrite nothing
+    Init,
     /// List the workflows, or print one
     Workflows(workflows::WorkflowsArgs),
     /// Look at the configuration
@@ -109,6 +121,8 @@ enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Print the manual page of fia or of a command, or write all of them
+    Man(man::ManArgs),
     /// Act a script as the scripted engine
     #[command(hide = true, name = crate::engine::scripted::SUBCOMMAND)]
     Act(acting::ActArgs),
@@ -149,12 +163,14 @@ pub fn main() -> ExitCode {
         Command::Reject(args) => approve::answer(&args, approve::Decision::Reject),
         Command::Verdict(args) => verdict::verdict(&args),
         Command::Undo(args) => undo::undo(&args),
+        Command::Init => init::init(),
         Command::Workflows(args) => workflows::workflows(&args),
         Command::Config(args) => config::config(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Gateway(args) => gateway::gateway(&args),
         Command::Simulate(args) => simulate::simulate(&args),
         Command::Completions { shell } => completions(shell),
+        Command::Man(args) => man::man(&args),
         Command::Act(args) => acting::act(args),
         Command::Provider(args) => acting::provider(args),
     };

@@ -4,4 +4,5 @@ pub mod break_even;
 pub mod cache;
 pub(crate) mod pattern;
 pub mod prices;
+pub mod requests;
 pub mod watch;

@@ -121,7 +121,7 @@ pub struct Facts {
     pub version_args: &'static [&'static str],
     /// The command that installs it.
     pub install: &'static str,
-    /// The command that logs in.
+    /// The command that logs in; empty where nobody has to.
     pub login: &'static str,
     /// Where a login leaves a trace: a variable that names its folder, and the file in it. Without the file
     /// nobody is logged in, and asking might create it.

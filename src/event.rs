@@ -21,6 +21,7 @@ pub use item::{FailureKind, Usage};
 pub use outcome::Outcome;
 pub use step::{ApprovalWait, Expect, Input, Order, Step, Work};
 
+use crate::host::Mark;
 use crate::ids::{AgentName, CheckName, EngineName, PhaseName, RunId, Seq, SessionId, StepName};
 
 /// The number of the log format that this program writes.
@@ -64,6 +65,8 @@ pub enum Event {
     ToolCall(ToolCall),
     /// A validated envelope.
     Envelope(EnvelopeTaken),
+    /// The process of a check began; written before its command does.
+    CheckStart(CheckStart),
     /// A command judged the tree.
     Check(CheckRun),
     /// A gate let an envelope pass.
@@ -402,6 +405,17 @@ pub struct EnvelopeTaken {
     pub output: String,
     /// The whole validated envelope.
     pub envelope: Value,
+}
+
+/// Payload of `check_start`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckStart {
+    /// The check; the record's name.
+    #[serde(skip)]
+    pub check: CheckName,
+    /// Its process, the leader of its own group.
+    #[serde(flatten)]
+    pub mark: Mark,
 }
 
 /// Payload of `check`.

@@ -13,6 +13,7 @@
 
 mod answer;
 mod handle;
+mod memory;
 mod pi;
 mod plan;
 mod session;
@@ -23,6 +24,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::Router;
@@ -175,6 +177,13 @@ impl Session {
     /// What the engine is to take for its provider: `http://127.0.0.1:PORT/s/TOKEN`.
     pub fn base_url(&self) -> &str {
         &self.base_url
+    }
+
+    /// From now on the session is expected to make so many requests still.
+    pub fn expect(&self, requests: u32) {
+        if let Some(session) = self.shared.session(&self.token) {
+            session.expected.store(requests, Ordering::Relaxed);
+        }
     }
 
     /// The next thing that happened, if there is one already.

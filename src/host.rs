@@ -15,6 +15,7 @@ use ps as system;
 pub mod zone;
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
@@ -144,6 +145,15 @@ pub(crate) fn group_runs(group: Pid) -> bool {
         && system::group_runs(group.as_raw_nonzero().get().unsigned_abs())
 }
 
+/// Kills every process of this user but this one that was started with a `wanted` value of this variable, and waits up
+/// to `patience` until none runs. Only where the system shows the environment of processes: on Linux.
+pub(crate) fn kill_owned(variable: &str, wanted: impl Fn(&[u8]) -> bool, patience: Duration) {
+    let give_up = Instant::now() + patience;
+    while system::kill_owned(variable, &wanted) > 0 && Instant::now() < give_up {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
 fn unless_gone(sent: rustix::io::Result<()>) -> io::Result<()> {
     match sent {
         Err(rustix::io::Errno::SRCH) => Ok(()),
@@ -188,6 +198,8 @@ struct Seen {
 mod linux {
     use std::{fs, io};
 
+    use rustix::process::{PidfdFlags, Signal};
+
     use super::Seen;
 
     pub(super) fn boot_id() -> io::Result<String> {
@@ -211,13 +223,33 @@ mod linux {
         })
     }
 
+    fn processes() -> impl Iterator<Item = u32> {
+        let entries = fs::read_dir("/proc").into_iter().flatten();
+        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+    }
+
     /// Whether any process of the group runs.
     pub(super) fn group_runs(group: u32) -> bool {
-        let Ok(processes) = fs::read_dir("/proc") else { return false };
-        processes
-            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-            .filter_map(look)
-            .any(|seen| seen.group == group && seen.runs)
+        processes().filter_map(look).any(|seen| seen.group == group && seen.runs)
+    }
+
+    /// Kills those with a `wanted` value of a variable, and says how many there were.
+    pub(super) fn kill_owned(variable: &str, wanted: &dyn Fn(&[u8]) -> bool) -> usize {
+        let own = std::process::id();
+        processes().filter(|pid| *pid != own && kill_if_owned(*pid, variable, wanted).is_some()).count()
+    }
+
+    /// The process is held before it is looked at, so that what is killed is what was looked at.
+    fn kill_if_owned(pid: u32, variable: &str, wanted: &dyn Fn(&[u8]) -> bool) -> Option<()> {
+        let held = rustix::process::pidfd_open(super::pid(pid)?, PidfdFlags::empty()).ok()?;
+        // Empty for a process that has ended, and not readable where it is another user's.
+        let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+        let mut variables = environment.split(|byte| *byte == 0);
+        let value = variables.find_map(|text| text.strip_prefix(variable.as_bytes())?.strip_prefix(b"="))?;
+        if !wanted(value) {
+            return None;
+        }
+        rustix::process::pidfd_send_signal(held, Signal::KILL).ok()
     }
 
     #[cfg(test)]

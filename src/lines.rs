@@ -100,6 +100,11 @@ impl Lines {
         Some(self.get(&taken))
     }
 
+    /// Whether there is a line whose newline has come.
+    pub(crate) fn has_line(&self) -> bool {
+        memchr::memchr(b'\n', &self.buffer[self.searched..self.end]).is_some()
+    }
+
     /// Like [`Lines::take_line`], without borrowing.
     pub(crate) fn take(&mut self) -> Option<Taken> {
         if let Some(ahead) = memchr::memchr(b'\n', &self.buffer[self.searched..self.end]) {

@@ -59,8 +59,11 @@ impl std::fmt::Debug for Mask {
 
 /// Whether the value of a variable of this name is a secret.
 pub fn is_secret_name(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    SECRET_NAMES.iter().any(|ending| name.ends_with(ending))
+    let ends_with = |ending: &&str| {
+        let start = name.len().checked_sub(ending.len());
+        start.and_then(|start| name.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(ending))
+    };
+    SECRET_NAMES.iter().any(ends_with)
 }
 
 /// Hides what has the shape of a secret: `NAME_API_KEY=…`, `NAME_TOKEN: …`, `Bearer …`, `sk-…`.

@@ -24,6 +24,10 @@ pub use child::{Child, Keep};
 pub use lookup::{SpawnError, find_program};
 pub use stop::{Ended, Finish};
 
+/// The variable that tells all that a child starts for its own: tools of coding agents run in sessions of their own,
+/// where a signal to the group does not reach them (claude 2.1.332 and pi 1.6.0, seen in November 2026).
+pub const OWNER: &str = "FIA_CHILD";
+
 /// What to start, made by an engine adapter or from a check; starting it is `process`'s business.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CommandSpec {
@@ -100,10 +104,10 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 16 MiB a line, 2 s to exit, 10 s after SIGTERM, 2 s to drain.
+    /// 8 MiB a line, which holds an image of the 5 MB that providers take at most; 2 s to exit, 10 s after SIGTERM, 2 s to drain.
     fn default() -> Self {
         Self {
-            max_line_bytes: 16 * 1024 * 1024,
+            max_line_bytes: 8 * 1024 * 1024,
             exit_grace: Duration::from_secs(2),
             term_grace: Duration::from_secs(10),
             drain: Duration::from_secs(2),

@@ -14,8 +14,10 @@ mod commit;
 mod fallback;
 mod guard;
 mod hear;
+mod history;
 mod interrupted;
 mod ledger;
+mod order;
 pub mod orphan;
 mod own;
 mod phase;
@@ -31,7 +33,7 @@ mod stop;
 mod turn;
 mod wait;
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -39,6 +41,7 @@ use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 
 use crate::channel::watermark::Stages;
+use crate::economy::requests::Requests;
 use crate::envelope::{Schema, SchemaError};
 use crate::event::{Event, Outcome, PhaseReused, Record, RunEnd, Step, StepSkipped, Waiting};
 use crate::host::zone::Zone;
@@ -145,12 +148,16 @@ pub struct Run {
     /// Whether an answer of a person was there before the leg.
     answered: Cell<bool>,
     heard: block::Heard,
+    /// What phases of earlier runs of the workflow made, once somebody asked.
+    earlier: OnceCell<Requests>,
     digests: RefCell<prompt::Digests>,
     pruning: RefCell<pruning::Pruning>,
     residents: resident::Residents,
     /// What asked agents are hearing now; what phases hear is staged in the log.
     stages: RefCell<Stages>,
     stop_files: stop::StopFiles,
+    /// Children that were started in this stretch.
+    children: Cell<u64>,
     /// Secrets that no text of the log may hold.
     mask: Mask,
     /// The zone in which engines name times of day.
@@ -247,6 +254,12 @@ impl Run {
     fn record(&self, phase: Option<&PhaseName>, event: Event) -> Result<(), RunError> {
         self.heard.take(phase, &event);
         self.ledger.borrow_mut().record((self.now)(), phase, event)
+    }
+
+    /// Makes sure that all facts so far are in the log. Called before anything is done on the strength of them, and
+    /// before waiting.
+    fn settle(&self) -> Result<(), RunError> {
+        Ok(self.ledger.borrow_mut().settle()?)
     }
 
     /// Makes sure that all facts so far are on the disk.

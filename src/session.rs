@@ -120,6 +120,7 @@ impl AgentMap {
             | Event::PhaseEnd(_)
             | Event::ToolCall(_)
             | Event::Envelope(_)
+            | Event::CheckStart(_)
             | Event::Check(_)
             | Event::GatePass(_)
             | Event::GateFail(_)

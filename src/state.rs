@@ -6,6 +6,7 @@
 pub mod budget;
 mod folding;
 pub mod next;
+pub mod recovery;
 pub mod relay;
 pub mod stop;
 mod transition;
@@ -23,6 +24,8 @@ use crate::event::{
 };
 use crate::ids::{AgentName, CheckName, EngineName, PhaseName, RunId, StepName};
 use crate::session::AgentMap;
+
+use recovery::Recovery;
 
 pub use transition::{Impossible, Stage};
 
@@ -250,15 +253,6 @@ impl Spend {
     pub fn known_cost(&self) -> Option<f64> {
         (self.unknown_cost == 0).then_some(self.cost_usd)
     }
-}
-
-/// Resumes and verdicts that count against SPEC 10.6.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Recovery {
-    /// Resumes after a judged outcome.
-    pub resumes: u32,
-    /// Verdicts.
-    pub verdicts: u32,
 }
 
 impl RunState {

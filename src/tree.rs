@@ -13,8 +13,10 @@ mod allow;
 mod changes;
 mod checkout;
 mod commit;
+mod folder;
 mod git;
 mod git_files;
+mod git_record;
 mod ignore;
 mod index;
 mod leg;
@@ -43,6 +45,7 @@ use thiserror::Error;
 pub use allow::{Guard, Judged};
 pub use changes::{compare, digest, net};
 pub use commit::{CommitOrder, CommitOutcome, LeftOut, LeftOutReason};
+pub use git_record::GitRecord;
 pub use ignore::{Entry, IgnoreRules};
 pub use leg::{LegEnd, LegStart};
 pub use pattern::{Pattern, PatternError};
@@ -88,6 +91,9 @@ pub enum TreeError {
         /// What it said.
         words: String,
     },
+    /// git does not know who commits.
+    #[error("git does not know who commits here, and the workflow commits")]
+    NoIdentity,
     /// A file or folder could not be read or written.
     #[error("cannot {action} `{}`", path.display())]
     Io {
@@ -128,6 +134,9 @@ impl TreeError {
             Self::NotARepository { .. } => Some("run `git init` here, or start fia inside a repository"),
             Self::NoWorkTree { .. } => Some("start fia in the work tree of a repository, not in a bare one"),
             Self::NoGit { .. } => Some("install git and see that it is in PATH"),
+            Self::NoIdentity => Some(
+                "`git config user.name \"…\"` and `git config user.email \"…\"`, for all repositories with `--global`",
+            ),
             Self::IndexLocked { .. } => Some("wait for the other git; if none runs, remove the file"),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Some("make it readable, or add it to an ignore file before the run")

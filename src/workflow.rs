@@ -6,7 +6,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::config::document::{Document, below};
+use crate::config::document::Document;
+use crate::config::pointer::below;
 use crate::config::table::{FILE, STEP_KINDS};
 use crate::config::{Config, ConfigError, Problem, did_you_mean, value};
 use crate::event::{ApprovalWait, Expect};

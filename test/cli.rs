@@ -16,8 +16,18 @@ mod config;
 mod demo;
 #[path = "cli/events.rs"]
 mod events;
+#[path = "cli/first_steps.rs"]
+mod first_steps;
+#[path = "cli/init.rs"]
+mod init;
+#[path = "cli/interrupted.rs"]
+mod interrupted;
+#[path = "cli/man.rs"]
+mod man;
 #[path = "cli/notify.rs"]
 mod notify;
+#[path = "cli/orphans.rs"]
+mod orphans;
 #[path = "cli/queries.rs"]
 mod queries;
 #[path = "cli/replay.rs"]
@@ -40,5 +50,7 @@ mod support;
 mod undo;
 #[path = "cli/verdict.rs"]
 mod verdict;
+#[path = "cli/warm.rs"]
+mod warm;
 #[path = "cli/workflows.rs"]
 mod workflows;

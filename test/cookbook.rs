@@ -5,11 +5,14 @@
 //!
 //! | fence | what the test does |
 //! | --- | --- |
-//! | `sh` | runs its `fia` lines in a scratch repository, on the scripted engine; each must succeed |
+//! | `sh` | runs its `fia` lines in a scratch repository, on the scripted engine; each must succeed, or end as `# exit N` behind it says |
+//! | `sh script` | runs it as a whole in the same place, by a shell that ends at the first failure |
 //! | `sh parse` | has its `fia` lines parsed, since they want a run in a certain state |
 //! | `sh skip: WHY` | leaves it out |
 //! | `yaml` | checks it as a configuration; `files: A, B` are there beside it |
+//! | `yaml file: NAME`, `sh file: NAME` | puts it into the scratch repository and commits it, for what follows; a configuration or a script is checked too |
 //! | `yaml script` | reads it as a script of the scripted engine |
+//! | `yaml plain` | reads it as YAML |
 //! | `json` | parses it |
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test picks out the facts that it is about")]

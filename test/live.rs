@@ -17,6 +17,10 @@ mod claude;
 mod gateway;
 #[path = "live/pi.rs"]
 mod pi;
+#[path = "live/price.rs"]
+mod price;
+#[path = "live/recovery.rs"]
+mod recovery;
 #[path = "live/runs.rs"]
 mod runs;
 mod support;

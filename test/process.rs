@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use fia::host::{Mark, Presence};
 use fia::lines::RawLine;
-use fia::process::{Child, CommandSpec, Exit, Finish, Keep, Limits, SpawnError};
+use fia::process::{Child, CommandSpec, Exit, Finish, Keep, Limits, OWNER, SpawnError};
 use pretty_assertions::assert_eq;
 use tempfile::TempDir;
 
@@ -342,4 +342,32 @@ async fn a_name_is_looked_up_on_the_path_of_the_child() {
     child.finish(Finish::Closing, &mut |_| {}).await;
     let error = spawn_error(&CommandSpec::new("sh", dir.path()).unset("PATH"));
     assert!(matches!(error, SpawnError::NoProgram { .. }));
+}
+
+/// A child with one in a session of its own, whose id it tells.
+async fn with_a_stray(owner: &str) -> (Watched, Mark) {
+    let spec = shell("setsid sleep 600 >/dev/null 2>&1 & echo $!; exec sleep 600").set(OWNER, owner);
+    let mut watched = Watched::start(&spec);
+    let Some(RawLine::Line(pid)) = watched.child.line().await else { panic!("no id") };
+    let pid = String::from_utf8_lossy(pid).parse().unwrap();
+    (watched, Mark::new(fia::host::identity(pid).unwrap()).unwrap())
+}
+
+#[tokio::test]
+async fn what_a_child_started_in_another_session_is_killed_with_it_and_that_of_others_is_not() {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let (other, theirs) = with_a_stray("another").await;
+    for how in [Finish::Stop, Finish::KillNow] {
+        let (killed, stray) = with_a_stray("one").await;
+        assert_eq!(stray.presence().unwrap(), Presence::Running);
+        killed.child.finish(how, &mut |_| {}).await;
+        assert_eq!(stray.presence().unwrap(), Presence::Gone);
+    }
+    let (dropped, stray) = with_a_stray("one").await;
+    drop(dropped);
+    assert_eq!(stray.presence().unwrap(), Presence::Gone);
+    assert_eq!(theirs.presence().unwrap(), Presence::Running);
+    drop(other);
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use super::query::{life, projection};
+use super::reading::{life, projection};
 use super::report::CliError;
 use crate::event::Outcome;
 use crate::store::{DataDir, RunDir};

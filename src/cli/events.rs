@@ -9,9 +9,11 @@ use chrono::Utc;
 use clap::Args;
 use memchr::memmem::Finder;
 
-use super::query::life;
+use super::reading::life;
 use super::report::CliError;
-use super::{paint_stdout, reading};
+use super::{paint_stdout, reading, say};
+use crate::config::did_you_mean;
+use crate::event::Event;
 use crate::event::wire::Line;
 use crate::store::{DataDir, Entry, LogReader, RunDir, StoreError, Tail, offset_of_last};
 use crate::view::events::{Filter, Since, write_text};
@@ -73,7 +75,7 @@ pub(super) fn events(args: &EventsArgs) -> Result<ExitCode, CliError> {
         return Ok(ExitCode::SUCCESS);
     }
     // No needle is found on every line.
-    let mut sift = LogReader::open_at(&dir.events(), Tail::Final, offset)?.sift(&needle.unwrap_or_default());
+    let mut sift = LogReader::open_at(&dir.events(), Tail::Final, offset)?.sift(&[&needle.unwrap_or_default()]);
     while let Some(entry) = sift.next()? {
         printer.print(entry)?;
     }
@@ -82,6 +84,9 @@ pub(super) fn events(args: &EventsArgs) -> Result<ExitCode, CliError> {
 }
 
 fn filter(args: &EventsArgs) -> Result<Filter, CliError> {
+    for unknown in args.types.iter().filter(|kind| !Event::KINDS.contains(&kind.as_str())) {
+        say(&format!("warning: {}", unknown_type(unknown)));
+    }
     let since = args.since.as_deref().map(|text| Since::parse(text, Utc::now())).transpose();
     Ok(Filter {
         types: args.types.clone(),
@@ -90,6 +95,14 @@ fn filter(args: &EventsArgs) -> Result<Filter, CliError> {
         agents: args.agents.clone(),
         since: since.map_err(|error| CliError::usage(error.to_string(), "try `--since 10m` or `--since 120`"))?,
     })
+}
+
+/// Why a type may find nothing; a newer fia may have written records of it.
+fn unknown_type(kind: &str) -> String {
+    if Event::LOG_NAMES.contains(&kind) {
+        return format!("`{kind}` is the name of a record, not its type: `--name {kind}`");
+    }
+    format!("no type of records is called `{kind}`{}", did_you_mean(kind, Event::KINDS.iter().copied()))
 }
 
 /// Prints what is there and what comes, until the run ends or its process is gone.

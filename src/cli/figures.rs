@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::query::{life, projection};
+use super::reading::{life, projection};
 use super::report::CliError;
 use super::spans::{Collector, Export};
 use super::{paint_stdout, reading, width_stdout};

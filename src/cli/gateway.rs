@@ -13,10 +13,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::project::Project;
 use super::report::CliError;
 use crate::economy::prices::Rates;
+use crate::economy::requests::ASSUMED_REQUESTS;
 use crate::event::ContextPruned;
 use crate::gateway::{ANTHROPIC, Gateway, GatewayError, News, Session, SessionOptions, Upstream};
 use crate::ids::AgentName;
-use crate::prune::conversation::{DEFAULT_WINDOW, EXPECTED_REQUESTS, PruneState};
+use crate::prune::conversation::{DEFAULT_WINDOW, PruneState};
 use crate::prune::settings::{Mode, Settings};
 use crate::store::atomic::{self, Durability};
 use crate::store::{StoreError, create_dir};
@@ -75,7 +76,7 @@ fn options(project: &Project, args: &GatewayArgs) -> Result<SessionOptions, CliE
         settings: Some(settings),
         window: Some(DEFAULT_WINDOW),
         rates: Rates::STANDARD,
-        expected: EXPECTED_REQUESTS,
+        expected: ASSUMED_REQUESTS,
         upstream: Some(upstream),
         state,
         save: Box::new(move |bytes| Ok(atomic::replace(&path, bytes, Durability::Synced)?)),

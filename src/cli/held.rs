@@ -49,8 +49,8 @@ pub(super) fn name(orphan: &Orphan, how: &str) -> String {
     let pid = orphan.mark.pid;
     match orphan.presence {
         Presence::Elsewhere => {
-            format!("engine of {} (process {pid} on {}) may still run there", orphan.agent, orphan.mark.host)
+            format!("{} (process {pid} on {}) may still run there", orphan.worker, orphan.mark.host)
         }
-        Presence::Running | Presence::Gone => format!("engine of {} (process {pid}) {how}", orphan.agent),
+        Presence::Running | Presence::Gone => format!("{} (process {pid}) {how}", orphan.worker),
     }
 }

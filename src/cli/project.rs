@@ -57,7 +57,7 @@ fn data_dir(repository: &Repository, configured: &str) -> Result<PathBuf, CliErr
 }
 
 /// Engines whose program is there, best first.
-fn installed(top: &Path) -> Vec<EngineName> {
+pub(super) fn installed(top: &Path) -> Vec<EngineName> {
     EngineName::ALL.into_iter().filter(|name| *name != EngineName::Scripted && is_installed(*name, top)).collect()
 }
 

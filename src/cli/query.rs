@@ -1,6 +1,5 @@
 //! `fia runs`, `show`, `phases` and `agents`: from the run file, so that they do not depend on the size of a log.
 
-use std::fs::File;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
@@ -8,14 +7,13 @@ use chrono::Utc;
 use clap::Args;
 
 use super::project::Project;
+use super::reading::{self, life, projection};
 use super::report::CliError;
 use super::worktree;
-use super::{paint_stdout, reading, width_stdout};
+use super::{paint_stdout, width_stdout};
 use crate::event::Event;
-use crate::event::wire::Line;
-use crate::host::Presence;
 use crate::run::orphan;
-use crate::store::{self, DataDir, Entry, LogReader, RunDir, StoreError, Tail, atomic};
+use crate::store::{Entry, LogReader, RunDir, StoreError, Tail};
 use crate::view::ending::Ending;
 use crate::view::frame::Frame;
 use crate::view::human::handle;
@@ -135,17 +133,6 @@ fn name_orphans(dir: &RunDir) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What is known of a run: its run file, or its log where that is missing, damaged or behind.
-pub(super) fn projection(dir: &RunDir, life: Life) -> Result<Option<Projection>, StoreError> {
-    match atomic::load_json::<Projection>(&dir.run_file()) {
-        // A fia that was killed may have left the file behind its log.
-        Ok(Some(projection)) if life == Life::Gone && is_behind(&projection, dir)? => fold(dir),
-        Ok(Some(projection)) => Ok(Some(projection)),
-        Ok(None) | Err(StoreError::Damaged { .. }) => fold(dir),
-        Err(error) => Err(error),
-    }
-}
-
 /// What a run is shown against, from its first record.
 fn frame(dir: &RunDir) -> Result<Frame, StoreError> {
     let mut reader = LogReader::open(&dir.events(), Tail::Final)?;
@@ -156,48 +143,4 @@ fn frame(dir: &RunDir) -> Result<Frame, StoreError> {
         frame.push(&start);
     }
     Ok(frame)
-}
-
-/// Whether the log has a record after the one that a run file was made at.
-fn is_behind(projection: &Projection, dir: &RunDir) -> Result<bool, StoreError> {
-    let wrap = |source| StoreError::Io { action: "read", path: dir.events(), source };
-    let mut log = File::open(dir.events()).map_err(wrap)?;
-    let mut last = None;
-    store::offset_of_last(&mut log, 1, |line| {
-        last = serde_json::from_slice::<Line<'_>>(line).ok().map(|line| line.seq);
-        last.is_some()
-    })
-    .map_err(wrap)?;
-    Ok(last != Some(projection.run.events))
-}
-
-fn fold(dir: &RunDir) -> Result<Option<Projection>, StoreError> {
-    let mut reader = match LogReader::open(&dir.events(), Tail::Final) {
-        Ok(reader) => reader,
-        Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let (mut projection, mut any) = (Projection::default(), false);
-    while let Some(entry) = reader.next()? {
-        if let Entry::Record { line, .. } = entry
-            && let Ok(record) = line.decode()
-        {
-            projection.push(&record);
-            any = true;
-        }
-    }
-    Ok(any.then_some(projection))
-}
-
-/// Whether a process is at the run.
-pub(super) fn life(data: &DataDir, dir: &RunDir) -> Result<Life, StoreError> {
-    for lock in data.locks()? {
-        if let Some(holder) = store::holder(&lock)?
-            && holder.run == *dir.run()
-            && matches!(holder.mark.presence(), Ok(Presence::Running | Presence::Elsewhere))
-        {
-            return Ok(Life::Alive);
-        }
-    }
-    Ok(Life::Gone)
 }

@@ -3,13 +3,19 @@
 //! They start often and should feel like `tail`, so git is asked only where a look at the folders does not say where
 //! the top of the work tree is.
 
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::project::Project;
 use super::report::CliError;
 use crate::config::{self, Surroundings};
 use crate::event::Record;
-use crate::store::{DataDir, Entry, LogReader, RunDir, Tail};
+use crate::event::wire::Line;
+use crate::host::Presence;
+use crate::store::{self, DataDir, Entry, LogReader, RunDir, StoreError, Tail, atomic};
+use crate::view::projection::Projection;
+use crate::view::tables::Life;
 
 /// Variables that move a repository away from where its folders are.
 const MOVED_BY: [&str; 3] = ["GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR"];
@@ -50,6 +56,61 @@ pub(super) fn records(dir: &RunDir, mut each: impl FnMut(&Record) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// What is known of a run: its run file, or its log where that is missing, damaged or behind.
+pub(super) fn projection(dir: &RunDir, life: Life) -> Result<Option<Projection>, StoreError> {
+    match atomic::load_json::<Projection>(&dir.run_file()) {
+        // A fia that was killed may have left the file behind its log.
+        Ok(Some(projection)) if life == Life::Gone && is_behind(&projection, dir)? => fold(dir),
+        Ok(Some(projection)) => Ok(Some(projection)),
+        Ok(None) | Err(StoreError::Damaged { .. }) => fold(dir),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the log has a record after the one that a run file was made at.
+fn is_behind(projection: &Projection, dir: &RunDir) -> Result<bool, StoreError> {
+    let wrap = |source| StoreError::Io { action: "read", path: dir.events(), source };
+    let mut log = File::open(dir.events()).map_err(wrap)?;
+    let mut last = None;
+    store::offset_of_last(&mut log, 1, |line| {
+        last = serde_json::from_slice::<Line<'_>>(line).ok().map(|line| line.seq);
+        last.is_some()
+    })
+    .map_err(wrap)?;
+    Ok(last != Some(projection.run.events))
+}
+
+fn fold(dir: &RunDir) -> Result<Option<Projection>, StoreError> {
+    let mut reader = match LogReader::open(&dir.events(), Tail::Final) {
+        Ok(reader) => reader,
+        Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let (mut projection, mut any) = (Projection::default(), false);
+    while let Some(entry) = reader.next()? {
+        if let Entry::Record { line, .. } = entry
+            && let Ok(record) = line.decode()
+        {
+            projection.push(&record);
+            any = true;
+        }
+    }
+    Ok(any.then_some(projection))
+}
+
+/// Whether a process is at the run.
+pub(super) fn life(data: &DataDir, dir: &RunDir) -> Result<Life, StoreError> {
+    for lock in data.locks()? {
+        if let Some(holder) = store::holder(&lock)?
+            && holder.run == *dir.run()
+            && matches!(holder.mark.presence(), Ok(Presence::Running | Presence::Elsewhere))
+        {
+            return Ok(Life::Alive);
+        }
+    }
+    Ok(Life::Gone)
 }
 
 #[cfg(test)]

@@ -110,9 +110,10 @@ impl From<TreeError> for CliError {
         let hint = error.hint().map(str::to_owned);
         let (message, source) = (error.to_string(), error.source().map(boxed));
         match error {
-            TreeError::NotARepository { .. } | TreeError::NoWorkTree { .. } | TreeError::Pattern(_) => {
-                Self::Usage { message, hint, source }
-            }
+            TreeError::NotARepository { .. }
+            | TreeError::NoWorkTree { .. }
+            | TreeError::NoIdentity
+            | TreeError::Pattern(_) => Self::Usage { message, hint, source },
             TreeError::NoGit { .. }
             | TreeError::Git { .. }
             | TreeError::Io { .. }

@@ -70,6 +70,10 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
     if args.dry_run {
         return dry_run(&plan, &stop, args.json);
     }
+    // Before anything is spent: a commit would fail at the end.
+    if plan.commits() {
+        project.repository.check_identity()?;
+    }
     let id = args.id.as_deref().map(run_id).transpose()?;
     let loudness = if args.quiet || args.json { Loudness::Quiet } else { Loudness::Usual };
     let begin = if args.worktree { run::start_apart } else { run::start };

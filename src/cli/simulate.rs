@@ -23,7 +23,7 @@ pub(super) struct SimulateArgs {
     /// Take the requests, pauses and results of this run
     #[arg(long, value_name = "RUN", conflicts_with = "from_transcript")]
     from_run: Option<String>,
-    /// Take the requests of this file: a transcript of a run, or a session of claude
+    /// Take the requests of this file: a transcript of a run, or a session of claude or pi
     #[arg(long, value_name = "FILE")]
     from_transcript: Option<PathBuf>,
     /// Number of the first made-up conversation (pruning)
@@ -88,7 +88,7 @@ fn from_run(what: What, run: &str) -> Result<Replay, CliError> {
 fn from_transcript(what: What, file: &Path) -> Result<Replay, CliError> {
     let text = std::fs::read(file).map_err(|error| CliError::Usage {
         message: format!("cannot read `{}`", file.display()),
-        hint: Some("name a transcript of a run, or a session file of claude".to_owned()),
+        hint: Some("name a transcript of a run, or a session file of claude or pi".to_owned()),
         source: Some(Box::new(error)),
     })?;
     let requests = transcript::read(&text);

@@ -115,7 +115,7 @@ fn status(data: &DataDir) -> Result<ExitCode, CliError> {
         if there(&dir.stop()) {
             writeln!(out, "stopped: run {run} ({})", reason(&dir.stop()))?;
         }
-        if super::query::life(data, &dir)? == Life::Gone {
+        if super::reading::life(data, &dir)? == Life::Gone {
             name_orphans(&mut out, &dir)?;
         }
     }

@@ -89,7 +89,7 @@ fn no_rescue(chosen: &Chosen, number: u32, rescues: u32) -> CliError {
 
 /// What one rollback undid, by its number.
 fn undone(dir: &RunDir, number: u32) -> Result<Option<Vec<PathChange>>, StoreError> {
-    let mut log = LogReader::open(&dir.events(), Tail::Final)?.sift(b"\"rescue\"");
+    let mut log = LogReader::open(&dir.events(), Tail::Final)?.sift(&[b"\"rescue\""]);
     let mut found = None;
     while let Some(entry) = log.next()? {
         let Entry::Record { line, .. } = entry else { continue };

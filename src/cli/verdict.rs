@@ -14,6 +14,7 @@ use crate::event::{Outcome, PhaseStatus, Verdict, Work};
 use crate::ids::PhaseName;
 use crate::plan::{Plan, Writes};
 use crate::run::{self, recovery};
+use crate::state::recovery::{RECOVERIES, VERDICTS};
 use crate::state::{PhaseState, Progress, RunState};
 use crate::store::atomic::{self, Durability};
 use crate::view::human::handle;
@@ -81,9 +82,9 @@ fn set(args: &SetArgs, chosen: &Chosen) -> Result<ExitCode, CliError> {
     }
     let state = run::fold(&chosen.dir)?;
     if !recovery::verdict_fits(&state) {
-        let (most, verdicts) = (recovery::RECOVERIES, recovery::VERDICTS);
-        let message = format!("run {run} has no room for a verdict: {verdicts} of them at most, {most} with resumes");
-        let hint = if state.recovery.resumes + state.recovery.verdicts < most {
+        let message =
+            format!("run {run} has no room for a verdict: {VERDICTS} of them at most, {RECOVERIES} with resumes");
+        let hint = if state.recovery.resume_fits() {
             format!("`fia resume {} --retry-unchanged`", handle(run))
         } else {
             format!("start anew: `fia run {} \"…\"`", chosen.projection.run.workflow)

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::query::{life, projection};
 use super::reading;
+use super::reading::{life, projection};
 use super::report::CliError;
 use crate::view::web::{Server, Sources};
 

@@ -17,8 +17,8 @@ use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::held;
-use super::query::life;
 use super::reading;
+use super::reading::life;
 use super::report::CliError;
 use crate::store::atomic::{self, Durability};
 use crate::store::{DataDir, Entry, LogReader, RunDir, Tail};

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::document::shown;
+use super::pointer::shown;
 use super::problem::Warning;
 use super::{Config, level_fits, wildcard};
 use crate::ids::EngineName;

@@ -1,10 +1,8 @@
 //! What ships: the roster and the prompts that hold until a file says otherwise.
 
 use super::document::Document;
+use super::problem::BUILT_IN;
 use super::table::FILE;
-
-/// How the built-in layer is named in origins.
-pub(crate) const BUILT_IN: &str = "built-in";
 
 /// System and user prompt of a role.
 #[derive(Debug, Clone, Copy)]

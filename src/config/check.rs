@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::document::{Degraded, Findings, below, shown};
+use super::findings::{Degraded, Findings};
+use super::pointer::{below, shown};
 use super::problem::{Problem, Warning, did_you_mean};
 use super::scalar::Scalar;
 use super::table::{Field, Shape};

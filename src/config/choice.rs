@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use serde_json::json;
 
-use super::document::below;
+use super::pointer::below;
 use super::problem::{ConfigError, Problem, did_you_mean};
 use super::table::{EFFORTS, THINKING};
 use super::{Config, value};

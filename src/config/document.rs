@@ -1,14 +1,14 @@
 //! A checked file: its values as JSON, and where each of them stands.
-//!
-//! Values are addressed by JSON pointer (`/agents/1/writes`); people are shown `agents[1].writes`.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::check::Walk;
-use super::problem::{Problem, Warning};
-use super::table::{Field, Unit};
+use super::findings::Findings;
+use super::pointer::shown;
+use super::problem::Problem;
+use super::table::Field;
 use super::yaml::{self, Mark};
 
 /// A file that the tables allow. Knobs that degraded are left out of its values.
@@ -20,27 +20,6 @@ pub(crate) struct Document {
     pub(crate) text: String,
     pub(crate) value: Value,
     pub(crate) marks: BTreeMap<String, Mark>,
-}
-
-/// What reading a file brings besides its values.
-#[derive(Debug, Default)]
-pub(crate) struct Findings {
-    pub(crate) problems: Vec<Problem>,
-    pub(crate) warnings: Vec<Warning>,
-    /// Knobs that degraded, by pointer: the default that stands may come from another layer.
-    pub(crate) degraded: Vec<Degraded>,
-    /// Pointers of keys that are accepted and not acted on.
-    pub(crate) not_served: Vec<String>,
-}
-
-/// A knob whose value could not be used.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Degraded {
-    pub(crate) at: String,
-    /// The value as written.
-    pub(crate) written: String,
-    pub(crate) unit: Unit,
-    pub(crate) default: u64,
 }
 
 impl Document {
@@ -87,38 +66,5 @@ impl Document {
             }
             around = &around[..around.rfind('/')?];
         }
-    }
-}
-
-/// The pointer of `key` below `pointer`.
-pub(crate) fn below(pointer: &str, key: &str) -> String {
-    format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
-}
-
-/// A pointer as people are shown it: `agents[1].writes`.
-pub(crate) fn shown(pointer: &str) -> String {
-    let mut text = String::new();
-    for segment in pointer.split('/').skip(1) {
-        if !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit()) {
-            text.extend(["[", segment, "]"]);
-        } else {
-            if !text.is_empty() {
-                text.push('.');
-            }
-            text += &segment.replace("~1", "/").replace("~0", "~");
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pointers_are_shown_as_people_write_paths() {
-        assert_eq!(shown("/agents/1/writes"), "agents[1].writes");
-        assert_eq!(shown(&below("/models", "openai/gpt~x")), "models.openai/gpt~x");
-        assert_eq!(shown(""), "");
     }
 }

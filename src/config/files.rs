@@ -1,15 +1,16 @@
 //! The files that a config names: prompts, schemas, the script of a rehearsal.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
-use super::document::{Document, below};
+use super::document::Document;
 use super::layer::Layers;
-use super::load::read_text;
-use super::problem::Problem;
+use super::pointer::below;
+use super::problem::{BUILT_IN, Problem};
 use super::{Prompts, Template, builtin};
 
 /// Where the script of the scripted engine is named.
@@ -41,7 +42,7 @@ impl<'a> Files<'a> {
                 let at = format!("/agents/{index}/prompt_engineering/{key}");
                 self.template(document, layers, &at).unwrap_or_else(|| Template {
                     text: text.to_owned(),
-                    file: format!("{}:{}/{key}.md", builtin::BUILT_IN, shipped.role),
+                    file: format!("{}:{}/{key}.md", BUILT_IN, shipped.role),
                 })
             };
             let (system, user) = (template("system", shipped.system), template("user", shipped.user));
@@ -129,6 +130,16 @@ impl<'a> Files<'a> {
         let path = self.folder.join(written);
         path.strip_prefix(self.top).unwrap_or(&path).display().to_string()
     }
+}
+
+/// The text of a file, or why there is none.
+pub(crate) fn read_text(path: &Path) -> Result<String, String> {
+    let bytes = fs::read(path).map_err(|error| format!("cannot read it: {error}"))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let good = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..good].split(|byte| *byte == b'\n').count();
+        format!("it is not UTF-8: byte {} of it, in line {line}", good + 1)
+    })
 }
 
 /// Whether an output is a schema file rather than an envelope type.

@@ -5,8 +5,10 @@
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
-use super::builtin::{self, BUILT_IN};
-use super::document::{Document, below};
+use super::builtin;
+use super::document::Document;
+use super::pointer::below;
+use super::problem::BUILT_IN;
 use super::table::{DEFAULT_CEILING, STOP, Shape};
 use crate::ids::EngineName;
 

@@ -1,7 +1,7 @@
 //! `--budget KEY=VALUE`: another limit of `stop:` for one stretch of a run.
 
 use super::Config;
-use super::document::below;
+use super::pointer::below;
 use super::problem::{ConfigError, Problem, did_you_mean};
 use super::scalar::Scalar;
 use super::table::STOP;

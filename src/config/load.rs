@@ -1,21 +1,21 @@
 //! Finding and reading the file, and laying it over what ships.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::document::{Degraded, Document};
-use super::files::Files;
+use super::document::Document;
+use super::files::{Files, read_text};
+use super::findings::Degraded;
 use super::layer::Layers;
-use super::problem::{ConfigError, Problem, Warning};
+use super::problem::{BUILT_IN, ConfigError, Problem, Warning};
 use super::table::{FILE, MAX_FALLBACKS};
-use super::{Config, builtin, found};
+use super::{Config, found};
 use crate::ids::EngineName;
 
 /// The name of the file.
-const FILE_NAME: &str = "fia.config.yaml";
+pub const FILE_NAME: &str = "fia.config.yaml";
 
 /// What a config is read against.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +58,7 @@ pub fn load(path: Option<&Path>, around: Surroundings<'_>) -> Result<Loaded, Con
             let text = read_text(path).map_err(|message| Problem::with(&shown, message))?;
             (shown, text)
         }
-        None => (builtin::BUILT_IN.to_owned(), String::new()),
+        None => (BUILT_IN.to_owned(), String::new()),
     };
     let (document, mut findings) = Document::read(&shown, text, FILE);
     findings.problems.extend(roster_problems(&document));
@@ -77,16 +77,6 @@ pub fn load(path: Option<&Path>, around: Surroundings<'_>) -> Result<Loaded, Con
     Ok(Loaded { config: Config { document, layers, prompts, schemas, judge_files, not_served }, warnings })
 }
 
-/// The text of a file, or why there is none.
-pub(crate) fn read_text(path: &Path) -> Result<String, String> {
-    let bytes = fs::read(path).map_err(|error| format!("cannot read it: {error}"))?;
-    String::from_utf8(bytes).map_err(|error| {
-        let good = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..good].split(|byte| *byte == b'\n').count();
-        format!("it is not UTF-8: byte {} of it, in line {line}", good + 1)
-    })
-}
-
 /// The warning about a knob: the default that stands may be that of the agent's `defaults`.
 fn degraded(knob: &Degraded, document: &Document, layers: &Layers) -> Warning {
     let written = if knob.written.is_empty() { "nothing".to_owned() } else { format!("`{}`", knob.written) };
@@ -97,7 +87,7 @@ fn degraded(knob: &Degraded, document: &Document, layers: &Layers) -> Warning {
 }
 
 /// Agents that are there twice, and chains of fallbacks that are too long.
-fn roster_problems(document: &Document) -> Vec<Problem> {
+pub(crate) fn roster_problems(document: &Document) -> Vec<Problem> {
     let agents = document.value["agents"].as_array().map_or(&[][..], Vec::as_slice);
     let mut problems = Vec::new();
     for (index, agent) in agents.iter().enumerate() {

@@ -4,6 +4,9 @@ use std::fmt;
 
 use super::yaml::Mark;
 
+/// How the built-in layer is named in origins.
+pub(crate) const BUILT_IN: &str = "built-in";
+
 /// The config cannot be used; holds every reason at once.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
@@ -27,7 +30,10 @@ impl ConfigError {
 
     /// What the reader can do about it, beyond what the problems say.
     pub fn hint(&self) -> &'static str {
-        if self.problems.iter().any(|problem| problem.mark.is_some()) {
+        if self.problems.iter().all(|problem| problem.file.starts_with(BUILT_IN)) {
+            "a workflow that ships needs it in `fia.config.yaml`, as in `checks: { test: { run: \"make test\" } }`; \
+             `fia init` writes the file if there is none"
+        } else if self.problems.iter().any(|problem| problem.mark.is_some()) {
             "`fia config schema` prints a JSON Schema for your editor"
         } else if self.problems.iter().any(|problem| problem.file.starts_with("the command line")) {
             "`fia workflows` lists the workflows, `fia run --help` the arguments"

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::Config;
-use super::builtin::BUILT_IN;
-use super::document::{below, shown};
 use super::layer::Layers;
+use super::pointer::{below, shown};
+use super::problem::BUILT_IN;
 
 /// What is shown in place of a value that may be a secret.
 const HIDDEN: &str = "(set)";

@@ -3,6 +3,8 @@
 //! Only re-reading has a price here. Working memory that a fresh session lacks has none, so a ceiling that
 //! is cheapest by these sums is a lower bound of what serves the work.
 
+use std::collections::VecDeque;
+
 use serde::Serialize;
 
 use super::prices::{CacheLifetime, Rates};
@@ -14,6 +16,9 @@ const ASSUMED_REREAD: u64 = 12_000;
 
 /// Requests after which a fresh session is taken to be as far as the old one.
 const SETTLED_AFTER: usize = 8;
+
+/// Requests whose growth counts: more than a long session has, and what a median is quickly found of.
+const GROWTHS_KEPT: usize = 1024;
 
 /// Limits of the requests that a one-shot turn is given.
 const TURNS: std::ops::RangeInclusive<u64> = 5..=200;
@@ -192,32 +197,75 @@ pub struct Estimate {
     pub growth: Option<u64>,
 }
 
-/// Measures an agent's sessions; `None` before its first request.
-///
-/// The last session of at least eight requests counts: its context then, less what it grew since. Before there
-/// is one it is the first request of the last session, and an assumption about what will be read again.
-pub fn estimate(readings: &[Reading]) -> Option<Estimate> {
-    let growth = median_growth(readings);
-    let sessions: Vec<&[Reading]> = readings.chunk_by(|a, b| a.session == b.session).collect();
-    let settled = sessions.iter().rev().find(|session| session.len() >= SETTLED_AFTER);
-    let (session, fresh) = if let (Some(session), Some(growth)) = (settled, growth) {
-        let grown = growth.saturating_mul(SETTLED_AFTER as u64 - 1);
-        (session, session[SETTLED_AFTER - 1].context.saturating_sub(grown))
-    } else {
-        let session = sessions.last()?;
-        (session, session.first()?.context.saturating_add(ASSUMED_REREAD))
-    };
-    Some(Estimate { fresh, prefix: session.first()?.cache_read.min(fresh), growth })
+/// An agent's requests so far, in bounded memory whatever their number.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Readings {
+    /// By how much each of the last requests grew its session; oldest first.
+    growths: VecDeque<u64>,
+    last: Option<Reading>,
+    /// The session that is going on.
+    session: Option<Session>,
+    /// The last one that came as far as [`SETTLED_AFTER`] requests.
+    settled: Option<Session>,
 }
 
-fn median_growth(readings: &[Reading]) -> Option<u64> {
-    let mut growths: Vec<u64> = readings
-        .windows(2)
-        .filter(|pair| pair[0].session == pair[1].session)
-        .filter_map(|pair| pair[1].context.checked_sub(pair[0].context))
-        .collect();
-    growths.sort_unstable();
-    growths.get(growths.len().checked_sub(1)? / 2).copied()
+/// What counts of one session.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Session {
+    first: Reading,
+    requests: usize,
+    /// Live context at request [`SETTLED_AFTER`].
+    settled: u64,
+}
+
+impl Readings {
+    /// Takes in a request.
+    pub fn push(&mut self, reading: Reading) {
+        let before = self.last.replace(reading).filter(|last| last.session == reading.session);
+        let Some((before, session)) = before.zip(self.session.as_mut()) else {
+            self.session = Some(Session { first: reading, requests: 1, settled: 0 });
+            return;
+        };
+        session.requests += 1;
+        if session.requests == SETTLED_AFTER {
+            session.settled = reading.context;
+            self.settled = Some(*session);
+        }
+        if let Some(growth) = reading.context.checked_sub(before.context) {
+            if self.growths.len() == GROWTHS_KEPT {
+                self.growths.pop_front();
+            }
+            self.growths.push_back(growth);
+        }
+    }
+
+    /// Measures the sessions; `None` before the first request.
+    ///
+    /// The last session of at least eight requests counts: its context then, less what it grew since. Before there
+    /// is one it is the first request of the last session, and an assumption about what will be read again.
+    pub fn estimate(&self) -> Option<Estimate> {
+        let growth = self.median_growth();
+        let (first, fresh) = if let (Some(session), Some(growth)) = (self.settled, growth) {
+            let grown = growth.saturating_mul(SETTLED_AFTER as u64 - 1);
+            (session.first, session.settled.saturating_sub(grown))
+        } else {
+            let first = self.session?.first;
+            (first, first.context.saturating_add(ASSUMED_REREAD))
+        };
+        Some(Estimate { fresh, prefix: first.cache_read.min(fresh), growth })
+    }
+
+    fn median_growth(&self) -> Option<u64> {
+        let mut growths: Vec<u64> = self.growths.iter().copied().collect();
+        growths.sort_unstable();
+        growths.get(growths.len().checked_sub(1)? / 2).copied()
+    }
+}
+
+impl Extend<Reading> for Readings {
+    fn extend<T: IntoIterator<Item = Reading>>(&mut self, readings: T) {
+        readings.into_iter().for_each(|reading| self.push(reading));
+    }
 }
 
 #[cfg(test)]
@@ -305,13 +353,25 @@ mod tests {
 
     #[test]
     fn r6_9_sessions_are_measured_at_their_eighth_request() {
-        assert_eq!(estimate(&[]), None);
-        let first = readings(1, &[20_000]);
-        assert_eq!(estimate(&first), Some(Estimate { fresh: 32_000, prefix: 10_000, growth: None }));
-        let mut all = readings(1, &[20_000, 26_000, 31_000, 32_000, 33_000, 34_000, 35_000, 36_000, 37_000]);
-        assert_eq!(estimate(&all), Some(Estimate { fresh: 29_000, prefix: 10_000, growth: Some(1000) }));
+        let mut all = Readings::default();
+        assert_eq!(all.estimate(), None);
+        all.extend(readings(1, &[20_000]));
+        assert_eq!(all.estimate(), Some(Estimate { fresh: 32_000, prefix: 10_000, growth: None }));
+        all.extend(readings(1, &[26_000, 31_000, 32_000, 33_000, 34_000, 35_000, 36_000, 37_000]));
+        assert_eq!(all.estimate(), Some(Estimate { fresh: 29_000, prefix: 10_000, growth: Some(1000) }));
         all.extend(readings(2, &[24_000, 30_000]));
-        assert_eq!(estimate(&all), Some(Estimate { fresh: 29_000, prefix: 10_000, growth: Some(1000) }));
+        assert_eq!(all.estimate(), Some(Estimate { fresh: 29_000, prefix: 10_000, growth: Some(1000) }));
+    }
+
+    #[test]
+    fn r6_9_the_growth_is_that_of_the_last_thousand_requests() {
+        let mut all = Readings::default();
+        let contexts: Vec<u64> = (0..=2000).map(|request| 1000 + 7 * request).collect();
+        all.extend(readings(1, &contexts));
+        assert_eq!((all.growths.len(), all.estimate().unwrap().growth), (GROWTHS_KEPT, Some(7)));
+        let contexts: Vec<u64> = (0..=GROWTHS_KEPT as u64).map(|request| 15_000 + 11 * request).collect();
+        all.extend(readings(1, &contexts));
+        assert_eq!((all.growths.len(), all.estimate().unwrap().growth), (GROWTHS_KEPT, Some(11)));
     }
 
     #[test]

@@ -9,24 +9,35 @@ use crate::event::{BreakCause, Usage};
 /// Tokens that a request may miss without it being called a break: providers cache in blocks.
 const SLACK_TOKENS: u64 = 2048;
 
-/// Share of the input tokens that came from the cache; `None` without any.
-pub fn hit_ratio<'a>(usages: impl IntoIterator<Item = &'a Usage>) -> Option<f64> {
-    let (mut read, mut all) = (0_u64, 0_u64);
-    for usage in usages {
-        read = read.saturating_add(usage.cache_read);
-        all = all.saturating_add(usage.context());
-    }
-    ratio(read, all)
+/// How requests in a row used the cache, in tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CacheUse {
+    read: u64,
+    written: u64,
+    /// All input, cached or not.
+    all: u64,
+    /// The largest live context.
+    largest: u64,
 }
 
-/// Tokens written to the cache over the largest live context: 1 is each token written once. `None` without any.
-pub fn rewrite_factor<'a>(usages: impl IntoIterator<Item = &'a Usage>) -> Option<f64> {
-    let (mut written, mut largest) = (0_u64, 0_u64);
-    for usage in usages {
-        written = written.saturating_add(usage.cache_write);
-        largest = largest.max(usage.context());
+impl CacheUse {
+    /// Takes in a request.
+    pub fn push(&mut self, usage: &Usage) {
+        self.read = self.read.saturating_add(usage.cache_read);
+        self.written = self.written.saturating_add(usage.cache_write);
+        self.all = self.all.saturating_add(usage.context());
+        self.largest = self.largest.max(usage.context());
     }
-    ratio(written, largest)
+
+    /// Share of the input tokens that came from the cache; `None` without any.
+    pub fn hit_ratio(&self) -> Option<f64> {
+        ratio(self.read, self.all)
+    }
+
+    /// Tokens written to the cache over the largest live context: 1 is each token written once. `None` without any.
+    pub fn rewrite_factor(&self) -> Option<f64> {
+        ratio(self.written, self.largest)
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^53")]
@@ -134,10 +145,13 @@ mod tests {
 
     #[test]
     fn ratios_of_nothing_are_unknown() {
-        assert_eq!(hit_ratio([]), None);
-        assert_eq!(rewrite_factor([&Usage::default()]), None);
-        let usages = [usage(0, 996), usage(1000, 0), usage(0, 996)];
-        assert_eq!(hit_ratio(&usages), Some(1000.0 / 3004.0));
-        assert_eq!(rewrite_factor(&usages), Some(1992.0 / 1004.0));
+        let mut used = CacheUse::default();
+        used.push(&Usage::default());
+        assert_eq!((used.hit_ratio(), used.rewrite_factor()), (None, None));
+        for usage in [usage(0, 996), usage(1000, 0), usage(0, 996)] {
+            used.push(&usage);
+        }
+        assert_eq!(used.hit_ratio(), Some(1000.0 / 3004.0));
+        assert_eq!(used.rewrite_factor(), Some(1992.0 / 1004.0));
     }
 }

@@ -6,19 +6,18 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
-use super::break_even::{CacheState, Estimate, Reading, Standing, estimate};
+use super::break_even::{CacheState, Estimate, Reading, Readings, Standing};
 use super::cache::{Between, cause, miss};
 use super::prices::{CacheLifetime, Rates};
+use super::requests::Requests;
 use crate::event::{AgentStart, CacheBreak, ContextRead, Event, LeaseKind, Record, Usage};
-use crate::ids::{AgentName, EngineName, PhaseName};
-
-/// Requests that a phase is taken to make before there was one to count.
-const ASSUMED_REQUESTS: u32 = 15;
+use crate::ids::{AgentName, EngineName};
 
 /// The requests of all agents of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Watch {
     agents: BTreeMap<AgentName, Watched>,
+    requests: Requests,
     /// What the last record showed, until it is in the log itself.
     broken: Option<CacheBreak>,
 }
@@ -33,16 +32,15 @@ struct Watched {
     works_on: Option<(EngineName, String, Option<String>)>,
     /// Whether its writes were seen to last an hour.
     hour: bool,
-    readings: Vec<Reading>,
+    readings: Readings,
     session: u32,
-    /// Requests by phase, in the order of the phases.
-    phases: Vec<(PhaseName, u32)>,
 }
 
 impl Watch {
     /// Takes in a record.
     pub fn apply(&mut self, record: &Record) {
         self.broken = None;
+        self.requests.apply(record);
         match &record.event {
             Event::AgentStart(start) => self.agents.entry(start.agent.clone()).or_default().started(start),
             Event::Context(read) => {
@@ -63,6 +61,7 @@ impl Watch {
             | Event::Session(_)
             | Event::ToolCall(_)
             | Event::Envelope(_)
+            | Event::CheckStart(_)
             | Event::Check(_)
             | Event::GatePass(_)
             | Event::GateFail(_)
@@ -105,20 +104,33 @@ impl Watch {
 
     /// What an agent's sessions have been like; `None` before its first request.
     pub fn estimate(&self, agent: &AgentName) -> Option<Estimate> {
-        estimate(&self.agents.get(agent)?.readings)
+        self.agents.get(agent)?.readings.estimate()
     }
 
-    /// An agent's session of so much live context against a fresh one, at `now`; `None` before its first request.
-    pub fn standing(&self, agent: &AgentName, context: u64, now: DateTime<Utc>, rates: Rates) -> Option<Standing> {
+    /// Requests that phases of this run have made.
+    pub fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    /// An agent's session of so much live context against a fresh one, at `now`, with so many requests to come;
+    /// `None` before its first request.
+    pub fn standing(
+        &self,
+        agent: &AgentName,
+        context: u64,
+        expected: u32,
+        now: DateTime<Utc>,
+        rates: Rates,
+    ) -> Option<Standing> {
         let watched = self.agents.get(agent)?;
-        let estimate = estimate(&watched.readings)?;
+        let estimate = watched.readings.estimate()?;
         let lifetime = watched.lifetime();
         let idle = watched.last.and_then(|(_, at)| (now - at).to_std().ok()).unwrap_or_default();
         Some(Standing {
             context,
             fresh: estimate.fresh,
             prefix: estimate.prefix,
-            expected: watched.expected_requests(),
+            expected,
             cache: if idle >= lifetime.duration() { CacheState::Cold } else { CacheState::Warm },
             rates,
             lifetime,
@@ -142,12 +154,6 @@ impl Watched {
         self.hour |= usage.cache_write_1h > 0;
         let context = usage.context();
         self.readings.push(Reading { session: self.session, context, cache_read: usage.cache_read });
-        if let Some(phase) = &record.phase {
-            match self.phases.last_mut() {
-                Some((last, requests)) if last == phase => *requests += 1,
-                Some(_) | None => self.phases.push((phase.clone(), 1)),
-            }
-        }
         let mut between = std::mem::take(&mut self.between);
         let (before, at) = self.last.replace((usage, record.ts))?;
         between.gap = (record.ts - at).to_std().ok();
@@ -158,13 +164,6 @@ impl Watched {
 
     fn lifetime(&self) -> CacheLifetime {
         if self.hour { CacheLifetime::OneHour } else { CacheLifetime::FiveMinutes }
-    }
-
-    /// The median of the agent's phases so far.
-    fn expected_requests(&self) -> u32 {
-        let mut requests: Vec<u32> = self.phases.iter().map(|(_, requests)| *requests).collect();
-        requests.sort_unstable();
-        requests.get(requests.len() / 2).copied().unwrap_or(ASSUMED_REQUESTS)
     }
 }
 
@@ -177,23 +176,22 @@ mod tests {
 
     use super::*;
     use crate::event::{BreakCause, Compacted, RotationReason, SessionRotation};
-    use crate::ids::{RunId, Seq, SessionId};
+    use crate::ids::{PhaseName, RunId, Seq, SessionId};
 
     /// A log that is told request by request.
     struct Told {
         watch: Watch,
         at: DateTime<Utc>,
-        phase: &'static str,
     }
 
     impl Told {
         fn new() -> Self {
             let at = Utc.with_ymd_and_hms(2026, 11, 30, 12, 0, 0).unwrap();
-            Self { watch: Watch::default(), at, phase: "01_build" }
+            Self { watch: Watch::default(), at }
         }
 
         fn event(&mut self, event: Event) -> Option<BreakCause> {
-            let phase = Some(PhaseName::new(self.phase));
+            let phase = Some(PhaseName::new("01_build"));
             self.watch.apply(&Record { seq: Seq(1), ts: self.at, run: RunId::new("r"), phase, event });
             self.watch.broken().map(|broken| broken.cause)
         }
@@ -275,13 +273,12 @@ mod tests {
         for request in 0..9 {
             told.request(20_000 + 1000 * request, 1000);
         }
-        told.phase = "02_fix_1";
         told.request(29_000, 1000);
         let agent = AgentName::from("builder");
-        let at = |now| told.watch.standing(&agent, 30_000, now, Rates::STANDARD).unwrap();
+        let at = |now| told.watch.standing(&agent, 30_000, 9, now, Rates::STANDARD).unwrap();
         let warm = at(told.at);
         assert_eq!((warm.fresh, warm.prefix, warm.expected, warm.cache), (21_000, 20_000, 9, CacheState::Warm));
         assert_eq!(at(told.at + Duration::from_secs(300)).cache, CacheState::Cold);
-        assert_eq!(told.watch.standing(&"scout".into(), 1, told.at, Rates::STANDARD), None);
+        assert_eq!(told.watch.standing(&"scout".into(), 1, 9, told.at, Rates::STANDARD), None);
     }
 }

@@ -91,6 +91,11 @@ pub(super) fn string(raw: Raw<'_>, max_bytes: usize) -> Option<String> {
 /// The first line with anything on it of a string, at most `max_chars` characters, control characters blanked.
 pub(super) fn first_line(raw: Raw<'_>, max_chars: usize) -> Option<String> {
     let inner = inner(raw?)?;
+    // Most lines begin with plain text, of which a slice will do.
+    let plain = inner.bytes().take(max_chars).take_while(|byte| (b' '..0x7f).contains(byte) && *byte != b'\\').count();
+    if plain == max_chars.min(inner.len()) && !inner.starts_with(' ') {
+        return Some(inner[..plain].trim_end().to_owned());
+    }
     let line = Unescaped::of(inner).skip_while(|c| c.is_whitespace()).take_while(|c| *c != '\n').take(max_chars);
     let mut line: String = line.map(|c| if c.is_control() { ' ' } else { c }).collect();
     line.truncate(line.trim_end().len());
@@ -100,6 +105,9 @@ pub(super) fn first_line(raw: Raw<'_>, max_chars: usize) -> Option<String> {
 /// The JSON of a value, at most `max_chars` characters of it.
 pub(super) fn cut(raw: Raw<'_>, max_chars: usize) -> String {
     let text = raw.map_or("", RawValue::get);
+    if text.len() <= max_chars {
+        return text.to_owned();
+    }
     let end = text.char_indices().nth(max_chars).map_or(text.len(), |(at, _)| at);
     text[..end].to_owned()
 }

@@ -27,7 +27,7 @@ const FACTS: Facts = Facts {
     tested_version: env!("CARGO_PKG_VERSION"),
     version_args: &["--version"],
     install: "it is part of fia",
-    login: "no login is needed",
+    login: "",
     login_trace: None,
     login_keys: &[],
     login_check: LoginCheck::None,

@@ -134,6 +134,8 @@ impl Draw {
                 json!({"order": order, "kind": self.text(), "agent": self.text(), "description": self.text(),
                        "attempt": self.small(), "host": self.text()})
             }
+            "check_start" => json!({"host": self.text(), "boot_id": self.text(), "pid": self.small(),
+                                    "process_started": self.whole()}),
             _ => {
                 let (session, lease) = (self.text(), self.pick(&["cold", "restored", "warm"]));
                 json!({"leg": self.small(), "turn": self.small(), "engine": self.engine(), "model": self.text(),
@@ -172,7 +174,7 @@ impl Draw {
     /// The payload of a record of an engine, an agent or the channel.
     fn plain(&mut self, kind: &str, name: &str) -> Value {
         match kind {
-            "run_start" | "phase_start" | "agent_start" => self.start(kind),
+            "run_start" | "phase_start" | "agent_start" | "check_start" => self.start(kind),
             "run_end" | "phase_end" | "agent_end" => self.end(kind, name),
             "session" => json!({"engine": self.engine(), "model": self.text(), "session_id": self.text(),
                                 "new": self.flag()}),

@@ -1,7 +1,6 @@
 //! The one place that knows how an event is spelt in a record.
 
 use std::borrow::Cow;
-use std::io;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
@@ -135,7 +134,7 @@ struct Head<'a> {
 }
 
 fn to_memory(value: &impl Serialize, out: &mut Vec<u8>) {
-    let written: Result<(), serde_json::Error> = serde_json::to_writer(out as &mut dyn io::Write, value);
+    let written: Result<(), serde_json::Error> = serde_json::to_writer(&mut *out, value);
     written.expect("payloads are plain data with text keys, and memory takes every write");
 }
 
@@ -218,6 +217,7 @@ wire! {
         Session = "session", agent;
         Context = "context", agent;
         ToolCall = "tool_call", summary;
+        CheckStart = "check_start", check;
         Check = "check", check;
         GatePass = "gate_pass", gate;
         GateFail = "gate_fail", gate;

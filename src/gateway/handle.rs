@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCod
 use serde_json::json;
 
 use super::answer::{Copy, Passing};
-use super::plan::{Kind, Outgoing, Question};
+use super::memory::{Kind, Outgoing, Question};
 use super::session::Session;
 use super::{Shared, Upstream, pi};
 
@@ -95,6 +95,7 @@ async fn answer(session: Arc<Session>, path: &str, parts: &Parts, body: Body) ->
     let Some((upstream, client)) = session.upstream() else {
         let answered = pi::answer(&session, path, parts.uri.query(), body).await;
         return answered
+            .map(json)
             .ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "not_found_error", "there is no such question"));
     };
     let outgoing = match question(path, parts) {
@@ -166,7 +167,7 @@ fn unreachable(upstream: &Upstream, error: reqwest::Error) -> Refusal {
 }
 
 /// A JSON answer of the gateway's own.
-pub(super) fn json(body: Bytes) -> Response<Body> {
+fn json(body: Bytes) -> Response<Body> {
     let mut response = Response::new(Body::from(body));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

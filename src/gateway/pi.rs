@@ -1,13 +1,12 @@
 //! The questions of pi's extension: what to shorten in the next request, and that the last one was answered.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use axum::body::{Body, Bytes};
-use axum::http::Response;
+use axum::body::Bytes;
 use serde::Deserialize;
 
-use super::handle::json;
-use super::plan::Memory;
+use super::memory::Memory;
 use super::session::Session;
 use crate::economy::prices::CacheLifetime;
 use crate::prune::conversation::{Request, RequestKind};
@@ -32,19 +31,14 @@ struct Answered {
     tokens: Option<u64>,
 }
 
-/// Answers a question; `None` when it is none of pi's.
-pub(super) async fn answer(
-    session: &Arc<Session>,
-    path: &str,
-    query: Option<&str>,
-    body: Bytes,
-) -> Option<Response<Body>> {
+/// Answers a question, in JSON; `None` when it is none of pi's.
+pub(super) async fn answer(session: &Arc<Session>, path: &str, query: Option<&str>, body: Bytes) -> Option<Bytes> {
     match path {
         "/context" => {
             let (told, now_ms) = (told(query.unwrap_or_default()), session.now_ms());
             let shown = session.with_memory(move |session, memory| session.shorten(memory, &body, told, now_ms)).await;
             // An answer is owed in any case; without one pi would wait.
-            Some(json(shown.unwrap_or_else(nothing)))
+            Some(shown.unwrap_or_else(nothing))
         }
         "/answered" => {
             let tokens = serde_json::from_slice::<Answered>(&body).ok()?.tokens.filter(|tokens| *tokens > 0);
@@ -55,7 +49,7 @@ pub(super) async fn answer(
                     }
                 })
                 .await;
-            Some(json(Bytes::from_static(b"{}")))
+            Some(Bytes::from_static(b"{}"))
         }
         _ => None,
     }
@@ -87,7 +81,7 @@ impl Session {
             window: self.window.or(told.window),
             lifetime: told.lifetime,
             rates: self.rates,
-            expected: self.expected,
+            expected: self.expected.load(Ordering::Relaxed),
         };
         let (plan, saved) = self.plan(memory, &request);
         let first_changed = plan.first_changed_index().map(|index| format!("messages[{index}] toolResult"));

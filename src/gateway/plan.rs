@@ -1,85 +1,23 @@
-//! What is sent in place of a body, what of it is remembered, and what is said about it.
+//! What is sent in place of a body, and what is said about it.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 
 use axum::body::Bytes;
 
 use super::News;
+use super::memory::{Kind, Memory, Outgoing, Question};
 use super::session::Session;
 use crate::event::{ContextPruned, PrefixChanged};
 use crate::mask;
-use crate::prune::conversation::{Plan, PruneState, Request, RequestKind, Save, Ticket};
+use crate::prune::conversation::{Plan, Request, RequestKind, Save, Ticket};
 use crate::prune::prefix;
 use crate::prune::round::NoRound;
 use crate::prune::sticky::sha256;
 use crate::prune::wire::Body;
 
-/// Conversations whose last body is kept to compare the next one with: an agent and a few sub-agents.
-const KEPT_CONVERSATIONS: usize = 8;
-
 /// The reason given when a round could not be saved and was therefore not sent.
 const NOT_SAVED: &str = "not_saved";
-
-/// What a session remembers.
-pub(super) struct Memory {
-    state: PruneState,
-    /// The one whose request is oldest goes first.
-    conversations: VecDeque<Conversation>,
-    /// The request that pi has made and that is not answered yet.
-    pub(super) open: Option<Ticket>,
-}
-
-/// What was last sent and said of one conversation.
-struct Conversation {
-    name: String,
-    sent: Option<Bytes>,
-    said: String,
-}
-
-/// What a request asks for.
-#[derive(Debug, Clone)]
-pub(super) struct Question {
-    pub(super) kind: Kind,
-    /// The id of the sub-agent that asks, which shares the session's.
-    pub(super) sub_agent: Option<String>,
-}
-
-/// What a request is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// A request of the model.
-    Model {
-        /// Whether the client says that it repeats itself.
-        retry: bool,
-    },
-    /// A question about the size of one.
-    CountTokens,
-}
-
-/// What leaves for the provider.
-pub(super) struct Outgoing {
-    pub(super) body: Bytes,
-    /// To be handed back when the request succeeded.
-    pub(super) ticket: Option<Ticket>,
-}
-
-impl Memory {
-    pub(super) fn new(state: PruneState) -> Self {
-        Self { state, conversations: VecDeque::new(), open: None }
-    }
-
-    fn conversation(&mut self, name: &str) -> &mut Conversation {
-        let known = self.conversations.iter().position(|known| known.name == name);
-        let entry = known.and_then(|at| self.conversations.remove(at));
-        let entry = entry.unwrap_or_else(|| Conversation { name: name.to_owned(), sent: None, said: String::new() });
-        if self.conversations.len() >= KEPT_CONVERSATIONS {
-            self.conversations.pop_front();
-        }
-        self.conversations.push_back(entry);
-        self.conversations.back_mut().expect("one was just added")
-    }
-}
 
 impl Session {
     /// Decides what is sent in place of a body.
@@ -102,7 +40,7 @@ impl Session {
             window: self.window,
             lifetime: body.lifetime(),
             rates: self.rates,
-            expected: self.expected,
+            expected: self.expected.load(Ordering::Relaxed),
         };
         let (plan, saved) = self.plan(memory, &request);
         let sent = match body.replaced(&plan.shown) {

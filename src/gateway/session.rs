@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use axum::body::Bytes;
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 
-use super::plan::{Memory, Outgoing, Question};
+use super::memory::{Memory, Outgoing, Question};
 use super::{GatewayError, News, Now, Save, SessionOptions, Upstream};
 use crate::economy::prices::Rates;
 use crate::ids::AgentName;
@@ -19,7 +20,8 @@ pub(super) struct Session {
     pub(super) settings: Option<Settings>,
     pub(super) window: Option<u64>,
     pub(super) rates: Rates,
-    pub(super) expected: u32,
+    /// Requests that the session is expected to make still.
+    pub(super) expected: AtomicU32,
     pub(super) save: Save,
     upstream: Option<(Upstream, reqwest::Client)>,
     /// Locked from the moment a request is looked at until its state is saved: a later one must find it there.
@@ -46,7 +48,7 @@ impl Session {
             settings: options.settings,
             window: options.window,
             rates: options.rates,
-            expected: options.expected,
+            expected: AtomicU32::new(options.expected),
             save: options.save,
             upstream,
             memory: Arc::new(Mutex::new(Memory::new(options.state))),

@@ -27,6 +27,11 @@ pub(super) fn group_runs(group: u32) -> bool {
     output.lines().filter_map(parse).any(|seen| seen.group == group && seen.runs)
 }
 
+/// `ps` hides the environment of programs that come with the system, shells among them, so none is found by it.
+pub(super) fn kill_owned(_variable: &str, _wanted: &dyn Fn(&[u8]) -> bool) -> usize {
+    0
+}
+
 fn ps(args: &[&str]) -> Option<String> {
     let output = Command::new("ps").args(args).env("LC_ALL", "C").env("TZ", "UTC0").output().ok()?;
     Some(String::from_utf8_lossy(&output.stdout).into_owned())

@@ -79,6 +79,11 @@ impl Plan {
             text
         })
     }
+
+    /// Whether a step of it commits.
+    pub fn commits(&self) -> bool {
+        self.steps.iter().any(|step| step.action == Action::Commit)
+    }
 }
 
 /// An agent in the shape of the file, with all that it inherits.

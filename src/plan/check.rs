@@ -5,7 +5,7 @@
 
 use super::prompt::{self, Kind as PromptKind};
 use super::when;
-use crate::config::document::below;
+use crate::config::pointer::below;
 use crate::config::{Config, ConfigError, Mark, Problem, Template, did_you_mean, is_schema_file};
 use crate::ids::{AgentName, CheckName};
 use crate::workflow::{self, AgentStep, Kind, Origin, Step, Workflow};

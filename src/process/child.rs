@@ -1,9 +1,12 @@
 //! A running child: spawned into its own group, fed, and read line by line.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -14,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use super::stderr::Errors;
-use super::{CommandSpec, Limits, SpawnError, find_program};
+use super::{CommandSpec, Limits, OWNER, SpawnError, find_program};
 use crate::host::{self, ProcessIdentity};
 use crate::lines::{Lines, RawLine};
 
@@ -37,6 +40,8 @@ pub struct Child {
     pub(super) leader: std::process::Child,
     pub(super) group: Pid,
     pub(super) identity: ProcessIdentity,
+    /// The value of [`OWNER`] that all it starts inherits, if it was given one.
+    owner: Option<OsString>,
     pub(super) limits: Limits,
     /// Dropping it closes the child's standard input once all that was queued is written.
     pub(super) stdin: Option<mpsc::Sender<Vec<u8>>>,
@@ -113,6 +118,7 @@ impl Child {
             leader,
             group,
             identity,
+            owner: spec.env.get(OsStr::new(OWNER)).cloned().flatten(),
             limits,
             stdin: Some(stdin),
             feeder: tokio::spawn(feed(pipes.stdin, queue)),
@@ -177,6 +183,11 @@ impl Child {
         Some(self.lines.get(&taken))
     }
 
+    /// Whether the next line has come whole, so that [`Child::line`] will not wait.
+    pub fn has_line(&self) -> bool {
+        self.lines.has_line()
+    }
+
     /// Waits until there is something new: bytes, the exit, or the end of output. Safe to cancel. Not to
     /// be called when both the end and the exit were seen.
     pub(super) async fn fill(&mut self) -> Fill {
@@ -214,6 +225,13 @@ impl Child {
     pub(super) fn hand_over(&mut self, rest: &mut dyn FnMut(RawLine<'_>)) {
         while let Some(line) = self.lines.take_line() {
             rest(line);
+        }
+    }
+
+    /// Kills what it started outside of its group. Only for a child that is not left to end by itself.
+    pub(super) fn kill_strays(&self, patience: Duration) {
+        if let Some(owner) = &self.owner {
+            host::kill_owned(OWNER, |value| value == owner.as_bytes(), patience);
         }
     }
 

@@ -55,6 +55,9 @@ impl Child {
         }
         let stderr = self.end_errors().await;
         self.signal(Signal::KILL);
+        if how != Finish::Closing {
+            self.kill_strays(SETTLE);
+        }
         let exit = self.reap().await;
         Ended {
             exit,
@@ -116,6 +119,7 @@ impl Drop for Child {
         self.feeder.abort();
         if !self.reaped {
             self.signal(Signal::KILL);
+            self.kill_strays(SETTLE);
             // A killed process is gone in no time, unless it hangs in the kernel: then it is left to init.
             let patience = std::time::Instant::now() + SETTLE;
             while matches!(self.leader.try_wait(), Ok(None)) && std::time::Instant::now() < patience {

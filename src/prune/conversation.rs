@@ -16,9 +16,6 @@ use crate::economy::prices::{CacheLifetime, Rates};
 use crate::event::ContextPruned;
 use crate::ids::AgentName;
 
-/// Requests that a session is expected to make still, when its workflow has no history yet.
-pub const EXPECTED_REQUESTS: u32 = 15;
-
 /// Window of a model of which nothing is known, in tokens.
 pub const DEFAULT_WINDOW: u64 = 200_000;
 

@@ -6,17 +6,17 @@ use std::path::Path;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::order::{AgentOrder, minutes};
 use super::phase::PhaseResult;
 use super::prompt::Opening;
 use super::rotation::{Bound, Onward, ended_by_us};
 use super::turn::{TurnOrder, Turned};
+use super::wait::Asked;
 use super::{Run, RunError};
 use crate::engine::SessionChoice;
 use crate::envelope::{self, gate};
 use crate::event::item::{Cut, Failure, TurnEnd};
-use crate::event::{
-    EnvelopeTaken, Event, Fault, FaultKind, GateVerdict, Order, Outcome, PathChange, PermissionRetry, Work,
-};
+use crate::event::{EnvelopeTaken, Event, Fault, FaultKind, GateVerdict, Order, Outcome, PathChange, PermissionRetry};
 use crate::ids::AgentName;
 use crate::plan::EngineChoice;
 use crate::state::budget::Live;
@@ -45,25 +45,8 @@ pub(super) enum AfterDeath {
     End(PhaseResult),
 }
 
-/// The parts of an agent's order.
-pub(super) struct AgentOrder<'a> {
-    pub(super) order: &'a Order,
-    pub(super) agent: &'a AgentName,
-    output: &'a str,
-    gates: &'a [String],
-    retries: u32,
-}
-
 /// How an agent of a block came out: with a valid envelope, or without.
 pub(super) type Member = Result<Value, PhaseResult>;
-
-impl<'a> AgentOrder<'a> {
-    /// The parts of an order, if it is an agent's.
-    pub(super) fn of(order: &'a Order) -> Option<Self> {
-        let Work::Agent { agent, output, gates, retries, .. } = &order.work else { return None };
-        Some(Self { order, agent, output, gates, retries: *retries })
-    }
-}
 
 impl Run {
     /// The engine that an agent works on now.
@@ -208,7 +191,10 @@ impl Run {
             prompt = match correction {
                 Ok(envelope) => {
                     look += 1;
-                    let violations = self.apply_gates(order, before, &envelope, look).await?;
+                    let violations = match self.apply_gates(order, before, &envelope, look).await? {
+                        Ok(violations) => violations,
+                        Err((outcome, reason)) => return Ok(LegEnd::Stopped(outcome, reason)),
+                    };
                     if violations.is_empty() {
                         return Ok(LegEnd::Done(envelope));
                     }
@@ -276,23 +262,26 @@ impl Run {
         Ok(prompt)
     }
 
-    /// Applies every gate and returns all violations of all of them.
+    /// Applies every gate and returns all violations of all of them, or the request that ended one.
     async fn apply_gates(
         &self,
         order: &AgentOrder<'_>,
         before: Option<&LegStart>,
         envelope: &Value,
         look: u32,
-    ) -> Result<Vec<String>, RunError> {
+    ) -> Result<Result<Vec<String>, Asked>, RunError> {
         if order.gates.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Ok(Vec::new()));
         }
         let facts = Facts::gather(self, order.order, before).await?;
         let mut all = Vec::new();
         for name in order.gates {
             let violations = match gate::apply(name, envelope, &facts) {
                 Some(violations) => violations,
-                None => self.gate_check(order.order, name, look).await?,
+                None => match self.gate_check(order.order, name, look).await? {
+                    Ok(violations) => violations,
+                    Err(asked) => return Ok(Err(asked)),
+                },
             };
             let passed = violations.is_empty();
             all.extend(violations.iter().map(|violation| format!("{name}: {violation}")));
@@ -303,7 +292,7 @@ impl Run {
             let event = if passed { Event::GatePass(verdict) } else { Event::GateFail(verdict) };
             self.record(Some(&order.order.phase), event)?;
         }
-        Ok(all)
+        Ok(Ok(all))
     }
 
     /// Finds or replaces the session of an agent at the start of a leg, and says what its prompt begins with.
@@ -319,11 +308,6 @@ fn cut_off(cut: Cut) -> String {
         Cut::MaxTurns => "your turn was ended before its report: it had used its requests".to_owned(),
         Cut::Interrupted => "your turn was interrupted before its report".to_owned(),
     }
-}
-
-/// A limit in minutes as a span; 0 is none.
-pub(super) fn minutes(minutes: f64) -> Option<std::time::Duration> {
-    (minutes > 0.0).then(|| std::time::Duration::try_from_secs_f64(minutes * 60.0).ok()).flatten()
 }
 
 /// What gates ask of the tree.

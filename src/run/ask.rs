@@ -3,8 +3,8 @@
 //! Question and reply are rows of the channel. What an asked agent writes into the work tree is undone: nobody is
 //! there to judge it.
 
-use super::agent::{AgentOrder, minutes};
 use super::hear::{Hearing, Post, end_with};
+use super::order::{AgentOrder, minutes};
 use super::turn::{TurnOrder, Turned};
 use super::{Run, RunError};
 use crate::channel::RowKind;

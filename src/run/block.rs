@@ -11,8 +11,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::agent::{AgentOrder, Member};
+use super::agent::Member;
 use super::guard::Undone;
+use super::order::AgentOrder;
 use super::phase::PhaseResult;
 use super::{Level, Run, RunError};
 use crate::event::{Event, Order, Outcome, PermissionRetry, PhaseStatus};

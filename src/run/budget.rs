@@ -30,7 +30,7 @@ impl Run {
 
     /// When `budget_minutes` will be used up; `None` when it is off.
     pub(super) fn minutes_end(&self) -> Option<DateTime<Utc>> {
-        let budget = super::agent::minutes(self.stop.budget_minutes)?;
+        let budget = super::order::minutes(self.stop.budget_minutes)?;
         let used = Duration::from_millis(self.with_state(|state| state.spend.earlier_ms)) + self.started.elapsed();
         Some((self.now)() + budget.saturating_sub(used))
     }

@@ -5,18 +5,25 @@ use std::path::PathBuf;
 use tokio::time::Instant;
 
 use super::phase::PhaseResult;
+use super::stop::Urgency;
+use super::wait::Asked;
 use super::{Level, Run, RunError, millis};
-use crate::event::{CheckRun, Event, Expect, Fault, FaultKind, Order, Outcome, PhaseStatus};
+use crate::event::{CheckRun, CheckStart, Event, Expect, Fault, FaultKind, Order, PhaseStatus};
 use crate::ids::CheckName;
 use crate::lines::RawLine;
-use crate::process::{Child, CommandSpec, Exit, Finish, Keep, Limits};
+use crate::process::{Child, CommandSpec, Exit, Finish, Keep, Limits, OWNER};
+
+/// What a check's shell does first. It waits to be told, so that it is recorded before it does anything, and ends by
+/// itself when fia dies before that. Then all output is one stream, in the order in which it was written.
+const WAIT_FOR_THE_WORD: &str = "read -r _ || exit\nexec </dev/null 2>&1";
 
 /// What a command line came to.
 struct Judged {
     exit: Option<i32>,
     /// Whether the pattern was found in its output.
     matched: bool,
-    interrupted: bool,
+    /// The request that ended it.
+    stopped: Option<Asked>,
 }
 
 impl Run {
@@ -32,14 +39,14 @@ impl Run {
             Expect::Red { pattern: Some(pattern) } => regex::bytes::Regex::new(pattern).ok(),
             Expect::Red { pattern: None } | Expect::Green => None,
         };
-        let (mut green, mut matched, mut interrupted) = (true, pattern.is_none(), false);
+        let (mut green, mut matched, mut stopped) = (true, pattern.is_none(), None);
         for check in checks {
             let log = check_log(order, check, checks.len());
             let judged = self.run_check(order, check, &log, pattern.as_ref()).await?;
             green &= judged.exit == Some(0);
             matched |= judged.matched;
-            interrupted |= judged.interrupted;
-            if interrupted {
+            if judged.stopped.is_some() {
+                stopped = judged.stopped;
                 break;
             }
             if *expect == Expect::Green && judged.exit != Some(0) {
@@ -47,8 +54,8 @@ impl Run {
             }
         }
         self.keep_check(before, order).await?;
-        if interrupted {
-            return Ok(PhaseResult::stopped(Outcome::Aborted, "interrupted"));
+        if let Some((outcome, reason)) = stopped {
+            return Ok(PhaseResult::stopped(outcome, reason));
         }
         let passed = match expect {
             Expect::Green => green,
@@ -59,15 +66,21 @@ impl Run {
         Ok(PhaseResult { status, ends_run: None, tree_sha256 })
     }
 
-    /// A check as a gate: what it says against the work, if anything.
-    pub(super) async fn gate_check(&self, order: &Order, gate: &str, look: u32) -> Result<Vec<String>, RunError> {
+    /// A check as a gate: what it says against the work, if anything; or the request that ended it.
+    pub(super) async fn gate_check(
+        &self,
+        order: &Order,
+        gate: &str,
+        look: u32,
+    ) -> Result<Result<Vec<String>, Asked>, RunError> {
         let check = CheckName::new(gate);
         let log = format!("context_handoff/{}.gate_{look}.{gate}.log", order.phase);
         let judged = self.run_check(order, &check, &log, None).await?;
-        Ok(match judged.exit {
-            Some(0) => Vec::new(),
-            Some(code) => vec![format!("exit {code}, output in {}", self.place.shown(&log))],
-            None => vec![format!("did not end by itself, output in {}", self.place.shown(&log))],
+        Ok(match (judged.stopped, judged.exit) {
+            (Some(asked), _) => Err(asked),
+            (None, Some(0)) => Ok(Vec::new()),
+            (None, Some(code)) => Ok(vec![format!("exit {code}, output in {}", self.place.shown(&log))]),
+            (None, None) => Ok(vec![format!("did not end by itself, output in {}", self.place.shown(&log))]),
         })
     }
 
@@ -80,17 +93,21 @@ impl Run {
     ) -> Result<Judged, RunError> {
         let command = self.plan.checks.get(check).cloned();
         let command = command.expect("a plan names only checks that it holds");
-        // One stream, in the order in which it was written.
-        let spec = CommandSpec::new("sh", &self.place.top).arg("-c").arg(format!("exec 2>&1\n{}", command.run));
+        let script = format!("{WAIT_FOR_THE_WORD}\n{}", command.run);
+        let spec = CommandSpec::new("sh", &self.place.top).arg("-c").arg(script).set(OWNER, self.new_owner());
         let keep = Keep { stdout: Some(self.place.dir.open_append(&PathBuf::from(log))?), stderr: None };
         let started = Instant::now();
         let judged = match Child::spawn(&spec, keep, Limits::default()) {
-            Ok(child) => self.watch_check(child, super::agent::minutes(command.timeout_minutes), pattern).await,
+            Ok(mut child) => {
+                self.record_check_start(order, check, &child)?;
+                child.send(b"go\n".to_vec());
+                self.watch_check(child, super::order::minutes(command.timeout_minutes), pattern).await
+            }
             Err(error) => {
                 let message = format!("`{check}` cannot be started: {error}");
                 let fault = Fault { place: order.phase.to_string(), kind: FaultKind::Check, message };
                 self.record(Some(&order.phase), Event::Error(fault))?;
-                Judged { exit: None, matched: false, interrupted: false }
+                Judged { exit: None, matched: false, stopped: None }
             }
         };
         let run = CheckRun {
@@ -104,6 +121,11 @@ impl Run {
         Ok(judged)
     }
 
+    fn record_check_start(&self, order: &Order, check: &CheckName, child: &Child) -> Result<(), RunError> {
+        let mark = self.mark_of(child)?;
+        self.record(Some(&order.phase), Event::CheckStart(CheckStart { check: check.clone(), mark }))
+    }
+
     async fn watch_check(
         &self,
         mut child: Child,
@@ -111,7 +133,7 @@ impl Run {
         pattern: Option<&regex::bytes::Regex>,
     ) -> Judged {
         child.close_stdin();
-        let mut level = self.bells.level.clone();
+        let (mut level, mut news) = (self.bells.level.clone(), self.bells.news.clone());
         let deadline = limit.map(|limit| Instant::now() + limit);
         let mut matched = false;
         let mut look = |line: RawLine<'_>| {
@@ -119,20 +141,26 @@ impl Run {
                 matched |= pattern.is_match(line);
             }
         };
-        let (how, interrupted) = loop {
+        let (how, stopped) = loop {
             tokio::select! {
                 biased;
-                Ok(()) = level.changed() => match *level.borrow() {
-                    Level::Running => {}
-                    Level::Interrupt => break (Finish::Stop, true),
-                    Level::Kill => break (Finish::KillNow, true),
-                },
+                Ok(()) = level.changed() => {
+                    let how = if *level.borrow() == Level::Kill { Finish::KillNow } else { Finish::Stop };
+                    if let Some(asked) = self.asked(Urgency::Now) {
+                        break (how, Some(asked));
+                    }
+                }
+                Ok(()) = news.changed() => {
+                    if let Some(asked) = self.asked(Urgency::Now) {
+                        break (Finish::Stop, Some(asked));
+                    }
+                }
                 () = tokio::time::sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
-                    break (Finish::Stop, false);
+                    break (Finish::Stop, None);
                 }
                 line = child.line() => match line {
                     Some(line) => look(line),
-                    None => break (Finish::Closing, false),
+                    None => break (Finish::Closing, None),
                 },
             }
         };
@@ -141,7 +169,7 @@ impl Run {
             (Finish::Closing, Exit::Code(code)) => Some(code),
             (Finish::Closing, Exit::Signal(_)) | (Finish::Stop | Finish::KillNow, _) => None,
         };
-        Judged { exit, matched, interrupted }
+        Judged { exit, matched, stopped }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use super::agent::AgentOrder;
+use super::order::AgentOrder;
 use super::{Run, RunError};
 use crate::engine::{self, LoginCheck, SessionChoice};
 use crate::event::{EngineFallback, Event};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::agent::AgentOrder;
+use super::order::AgentOrder;
 use super::{Run, RunError};
 use crate::channel::render::block;
 use crate::channel::watermark::{Commit, Watermarks};

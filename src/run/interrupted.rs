@@ -1,9 +1,11 @@
 //! What a leg had changed when fia was killed in it.
 //!
-//! Before each leg and check the files of the tree are written down beside the log. A resume holds them against the
+//! Before each leg and check the files of the tree and git's state are written down beside the log. A resume holds them against the
 //! tree as it finds it: without that, what a killed leg had written would count as nobody's, would not be committed,
 //! and its second try would seem to change nothing. What the phase may not write is left alone and named: nobody
 //! knows whether the agent wrote it or a person, meanwhile.
+
+mod git;
 
 use std::path::Path;
 
@@ -17,7 +19,9 @@ use crate::plan::Plan;
 use crate::state::{PhaseState, Progress, RunState};
 use crate::store::atomic::{self, Durability};
 use crate::store::{RunDir, StoreError};
-use crate::tree::{self, LegStart, Snapshot, Tree, TreeError};
+use crate::tree::{self, GitRecord, LegStart, Snapshot, Tree, TreeError};
+
+pub(super) use git::{engine_works, put_git_back};
 
 /// Where the files before the last leg stand.
 const FILE: &str = "before_leg.json";
@@ -33,6 +37,16 @@ struct Before {
     /// Changes that the log had by then.
     made: usize,
     files: Vec<(RepoPath, Content)>,
+    /// Of a leg: HEAD, refs, index, config and hooks.
+    #[serde(default)]
+    git: Option<GitRecord>,
+}
+
+/// Phases that were begun, not ended, and whose leg may have been cut off, with the tree before it.
+pub(super) struct CutOff<'a> {
+    before: Before,
+    /// At least one.
+    phases: Vec<&'a PhaseState>,
 }
 
 /// What happened between a snapshot and the death of fia, or since.
@@ -48,8 +62,16 @@ impl Run {
     /// Looks at everything before a leg of these phases, and writes the files down.
     pub(super) async fn before(&self, orders: &[&Order]) -> Result<LegStart, RunError> {
         self.look_at_own_files();
-        let start = self.guard.before().await?;
+        // What a check does to git stays, like all that it does.
+        let agents = orders.iter().any(|order| order.work.agent().is_some());
+        let look = move |tree: &mut Tree| {
+            let start = tree.begin()?;
+            let git = agents.then(|| tree.record_git(&start.git));
+            Ok((start, git))
+        };
+        let (start, git) = self.guard.with(look).await?;
         let before = Before {
+            git,
             phases: orders.iter().map(|order| order.phase.clone()).collect(),
             made: self.with_state(|state| state.made.len()),
             files: start.snapshot.files().iter().map(|(path, content)| (path.clone(), content.clone())).collect(),
@@ -81,20 +103,31 @@ fn left_alone(path: &RepoPath) -> String {
     format!("`{path}` changed in a leg that was killed or since, and was left as it is")
 }
 
-/// Finds what the log does not have of a phase that was cut off.
+/// Finds the phases that were cut off.
 ///
 /// A log that knows less than was written down before the leg was cut short by something else than a dying fia. To go
 /// on would leave out work that is in the tree, so that is an error.
-pub(super) fn find(dir: &RunDir, plan: &Plan, state: &RunState, tree: &mut Tree) -> Result<Unrecorded, StartError> {
-    let Some(bytes) = dir.read(Path::new(FILE))? else { return Ok(Unrecorded::default()) };
+pub(super) fn cut_off<'a>(dir: &RunDir, state: &'a RunState) -> Result<Option<CutOff<'a>>, StartError> {
+    let Some(bytes) = dir.read(Path::new(FILE))? else { return Ok(None) };
     let before = serde_json::from_slice::<Before>(&bytes)
         .map_err(|source| StoreError::Damaged { path: dir.path().join(FILE), source })?;
-    let unknown = before.phases.iter().find(|phase| !state.phases.contains_key(*phase));
-    let Some(recorded) = state.made.get(before.made..).filter(|_| unknown.is_none()) else {
+    if state.made.len() < before.made || before.phases.iter().any(|phase| !state.phases.contains_key(phase)) {
         return Err(StartError::Lost { run: dir.run().clone() });
-    };
-    let cut_off: Vec<&PhaseState> = before.phases.iter().filter_map(|name| cut_off(state, name)).collect();
-    let Some(first) = cut_off.first() else { return Ok(Unrecorded::default()) };
+    }
+    let open = |phase: &&PhaseState| matches!(phase.progress, Progress::Open | Progress::Interrupted);
+    let phases: Vec<_> = before.phases.iter().filter_map(|name| state.phases.get(name)).filter(open).collect();
+    Ok((!phases.is_empty()).then_some(CutOff { before, phases }))
+}
+
+/// Finds what the log does not have of phases that were cut off.
+pub(super) fn find(
+    cut_off: Option<CutOff<'_>>,
+    plan: &Plan,
+    state: &RunState,
+    tree: &mut Tree,
+) -> Result<Unrecorded, StartError> {
+    let Some(CutOff { before, phases }) = cut_off else { return Ok(Unrecorded::default()) };
+    let recorded = &state.made[before.made..];
     let mut files: std::collections::BTreeMap<_, _> = before.files.into_iter().collect();
     for change in recorded {
         match &change.after {
@@ -103,20 +136,17 @@ pub(super) fn find(dir: &RunDir, plan: &Plan, state: &RunState, tree: &mut Tree)
         };
     }
     let changes = tree::compare(&files.into_iter().collect::<Snapshot>(), &tree.snapshot()?);
+    let first = phases[0];
     let phase = Some((first.order.phase.clone(), first.legs));
     let mut found = Unrecorded { phase, ..Unrecorded::default() };
     for change in changes {
-        if may_write(plan, &cut_off, &change)? {
+        if may_write(plan, &phases, &change)? {
             found.kept.push(change);
         } else {
             found.foreign.push(change.path);
         }
     }
     Ok(found)
-}
-
-fn cut_off<'a>(state: &'a RunState, name: &PhaseName) -> Option<&'a PhaseState> {
-    state.phases.get(name).filter(|phase| matches!(phase.progress, Progress::Open | Progress::Interrupted))
 }
 
 /// Whether any of the phases may have made a change; a check may make any.

@@ -6,12 +6,15 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::{RunError, Watch};
-use crate::event::Event;
+use crate::event::{Event, Record};
 use crate::ids::{PhaseName, RunId};
 use crate::state::RunState;
 use crate::store::atomic::{self, Durability};
 use crate::store::{Guarded, Journal, Kept, RunDir, StoreError};
 use crate::view::projection::Projection;
+
+/// Records held at most.
+const HELD_RECORDS: usize = 256;
 
 /// What a run knows, on disk and in memory.
 pub(super) struct Ledger {
@@ -22,6 +25,8 @@ pub(super) struct Ledger {
     /// The run file: what `runs` and `show` read instead of the log.
     projection: Projection,
     watchers: Vec<Box<dyn Watch>>,
+    /// Records that are not on the disk yet, and so not shown.
+    held: Vec<Record>,
     /// Files beside the log that fia uses again.
     kept: Kept,
 }
@@ -35,14 +40,15 @@ impl Ledger {
         projection: Projection,
         watchers: Vec<Box<dyn Watch>>,
     ) -> Self {
-        Self { run, dir, journal, state, projection, watchers, kept: Kept::default() }
+        Self { run, dir, journal, state, projection, watchers, held: Vec::new(), kept: Kept::default() }
     }
 
     pub(super) fn state(&self) -> &RunState {
         &self.state
     }
 
-    /// Appends, folds and shows one fact.
+    /// Appends, folds and shows one fact. What a stream brings by the thousand waits for the next fact or for
+    /// [`Ledger::settle`].
     pub(super) fn record(
         &mut self,
         now: DateTime<Utc>,
@@ -64,11 +70,14 @@ impl Ledger {
                 | Event::Waiting(_)
                 | Event::Approval(_)
         );
-        let record = self.journal.append(now, phase, event)?;
+        let waits = matches!(event, Event::Context(_) | Event::ToolCall(_));
+        let record =
+            if waits { self.journal.hold(now, phase, event)? } else { self.journal.append(now, phase, event)? };
         self.state.apply(&record).map_err(|source| RunError::Log { run: self.run.clone(), source })?;
         self.projection.push(&record);
-        for watcher in &mut self.watchers {
-            watcher.record(&record);
+        self.held.push(record);
+        if !waits || self.held.len() >= HELD_RECORDS {
+            self.settle()?;
         }
         if border {
             project(&mut self.kept, self.dir.run_file(), &self.projection)?;
@@ -83,7 +92,17 @@ impl Ledger {
         }
     }
 
+    /// Makes sure that every fact so far is in the log, and shows those that waited.
+    pub(super) fn settle(&mut self) -> Result<(), StoreError> {
+        self.journal.flush()?;
+        for record in self.held.drain(..) {
+            self.watchers.iter_mut().for_each(|watcher| watcher.record(&record));
+        }
+        Ok(())
+    }
+
     pub(super) fn sync(&mut self) -> Result<(), StoreError> {
+        self.settle()?;
         self.journal.sync()
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::agent::AgentOrder;
+use super::order::AgentOrder;
 use super::{Run, RunError};
 use crate::engine::{self, SessionChoice};
 use crate::envelope::{self, Schema};

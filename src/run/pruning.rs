@@ -15,7 +15,7 @@ use crate::engine::Launch;
 use crate::event::{Event, Fault, FaultKind};
 use crate::gateway::{ANTHROPIC, Gateway, PI_EXTENSION, PI_URL, Session, SessionOptions, Upstream};
 use crate::ids::{AgentName, EngineName};
-use crate::prune::conversation::{DEFAULT_WINDOW, EXPECTED_REQUESTS, PruneState};
+use crate::prune::conversation::{DEFAULT_WINDOW, PruneState};
 use crate::prune::settings::Settings;
 use crate::store::atomic::{self, Durability};
 
@@ -70,6 +70,7 @@ impl Run {
             && open.engine == choice.engine
             && open.model == choice.model
         {
+            open.session.expect(self.expected_requests(asked.agent, &asked.order.step));
             return Ok(open.session.base_url().to_owned());
         }
         let options = self.pruning_options(asked, settings, launch)?;
@@ -112,7 +113,7 @@ impl Run {
             settings: Some(settings),
             window: configured.or(reported).or(otherwise),
             rates,
-            expected: EXPECTED_REQUESTS,
+            expected: self.expected_requests(asked.agent, &asked.order.step),
             upstream,
             state: self.pruning_state(asked)?,
             save: Box::new(move |bytes| Ok(atomic::replace(&path, bytes, Durability::Synced)?)),

@@ -5,14 +5,9 @@ use std::path::Path;
 use super::StartError;
 use crate::event::Verdict;
 use crate::state::RunState;
+use crate::state::recovery::{RECOVERIES, VERDICTS};
 use crate::store::RunDir;
 use crate::tree::{self, Tree};
-
-/// Resumes and verdicts that a run may have after outcomes that judge it.
-pub const RECOVERIES: u32 = 8;
-
-/// How many of them may be verdicts.
-pub const VERDICTS: u32 = 4;
 
 /// The file with a verdict that no stretch has taken up yet.
 const VERDICT_FILE: &str = "verdict.json";
@@ -28,16 +23,12 @@ pub enum Unchanged {
 
 /// Whether a verdict after the run's last end counts against the ledger, and there is room for it and its resume.
 pub fn verdict_fits(state: &RunState) -> bool {
-    !judged(state) || (state.recovery.verdicts < VERDICTS && used(state) + 2 <= RECOVERIES)
+    !judged(state) || state.recovery.verdict_fits()
 }
 
 /// Whether the last stretch ended with an outcome that judges the work.
 fn judged(state: &RunState) -> bool {
     state.outcome().is_some_and(crate::event::Outcome::is_judged)
-}
-
-fn used(state: &RunState) -> u32 {
-    state.recovery.resumes + state.recovery.verdicts
 }
 
 /// Reads the verdict that waits for the next stretch.
@@ -77,7 +68,7 @@ pub(super) fn admit(
     let workflow = state.origin.as_ref().map_or("", |origin| &origin.workflow);
     let refuse = |refusal| Err(StartError::Refused { run: dir.run().clone(), workflow: workflow.to_owned(), refusal });
     let cost = 1 + u32::from(verdict.is_some());
-    if used(state) + cost > RECOVERIES {
+    if state.recovery.used() + cost > RECOVERIES {
         return refuse(Refusal::UsedUp);
     }
     if verdict.is_some() && state.recovery.verdicts >= VERDICTS {

@@ -2,7 +2,8 @@
 
 use chrono::{DateTime, Utc};
 
-use super::agent::{AfterDeath, AgentOrder};
+use super::agent::AfterDeath;
+use super::order::AgentOrder;
 use super::phase::PhaseResult;
 use super::{Run, RunError};
 use crate::engine;
@@ -92,9 +93,10 @@ impl Run {
     fn told(&self, choice: &EngineChoice, failure: &Failure) -> String {
         let facts = engine::for_name(choice.engine).facts();
         let advice = match failure.kind {
-            FailureKind::Login => format!("; log in with `{}`", facts.login),
+            FailureKind::Login if !facts.login.is_empty() => format!("; log in with `{}`", facts.login),
             FailureKind::Missing => format!("; see `fia doctor`, or install it: {}", facts.install),
-            FailureKind::Overload
+            FailureKind::Login
+            | FailureKind::Overload
             | FailureKind::Crash
             | FailureKind::Timeout
             | FailureKind::Limit

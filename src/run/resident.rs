@@ -17,7 +17,7 @@ use crate::event::item::{TurnEnd, TurnOutcome};
 use crate::event::{Event, EvictionReason, LeaseKind, SessionEvicted};
 use crate::ids::{AgentName, EngineName, SessionId};
 use crate::plan::SessionMode;
-use crate::process::{Child, CommandSpec, Finish, Keep, Limits};
+use crate::process::{Child, CommandSpec, Finish, Keep, Limits, OWNER};
 use crate::session::lease::{ProcessAge, lease_kind};
 use crate::session::pool::{Lease, Pool};
 
@@ -119,7 +119,7 @@ impl Run {
     pub(super) async fn seat(&self, agent: &AgentName, launch: Launch, keep: Keep) -> Result<Seated, RunError> {
         let engine = engine::for_name(self.choice(agent).engine);
         if !self.resides(engine.name()) {
-            return Ok(start(engine, &launch, keep));
+            return Ok(self.start_process(engine, &launch, keep));
         }
         self.sweep(self.residents.expired()).await?;
         self.end_unfit(agent, &launch).await?;
@@ -137,14 +137,34 @@ impl Run {
                     self.evict(&out, EvictionReason::Room).await?;
                 }
                 let launch = Launch { process: ProcessKind::Resident, max_turns: None, ..launch };
-                let seated = start(engine, &launch, keep);
+                let seated = self.start_process(engine, &launch, keep);
                 if seated.is_err() {
                     self.residents.pool.borrow_mut().remove(agent);
                 }
                 Ok(seated)
             }
-            Lease::Outside => Ok(start(engine, &launch, keep)),
+            Lease::Outside => Ok(self.start_process(engine, &launch, keep)),
         }
+    }
+
+    fn start_process(&self, engine: &dyn Engine, launch: &Launch, keep: Keep) -> Seated {
+        let spec = engine.launch(launch).map_err(|error| format!("{error}; {}", error.hint))?;
+        let spec = spec.set(OWNER, self.new_owner());
+        let child = Child::spawn(&spec, keep, Limits::default())
+            .map_err(|error| format!("cannot start {}: {error}; {}", engine.name(), error.hint()))?;
+        let saved = match &launch.session {
+            SessionChoice::Fresh => None,
+            SessionChoice::Resume(session) => Some(session),
+        };
+        Ok(Seat {
+            child,
+            decoder: engine.decoder(),
+            window: None,
+            lease: lease_kind(ProcessAge::New, saved),
+            process: launch.process,
+            started: Some(spec),
+            started_with: steady(launch),
+        })
     }
 
     /// Ends the agent's idle process if it is of no use for a turn.
@@ -237,25 +257,6 @@ impl Run {
             resident.child.finish(Finish::Closing, &mut |_| {}).await;
         }
     }
-}
-
-fn start(engine: &dyn Engine, launch: &Launch, keep: Keep) -> Seated {
-    let spec = engine.launch(launch).map_err(|error| format!("{error}; {}", error.hint))?;
-    let child = Child::spawn(&spec, keep, Limits::default())
-        .map_err(|error| format!("cannot start {}: {error}; {}", engine.name(), error.hint()))?;
-    let saved = match &launch.session {
-        SessionChoice::Fresh => None,
-        SessionChoice::Resume(session) => Some(session),
-    };
-    Ok(Seat {
-        child,
-        decoder: engine.decoder(),
-        window: None,
-        lease: lease_kind(ProcessAge::New, saved),
-        process: launch.process,
-        started: Some(spec),
-        started_with: steady(launch),
-    })
 }
 
 /// A launch without what differs from turn to turn: two that are the same here start the same process.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::agent::AgentOrder;
+use super::order::AgentOrder;
 use super::{Run, RunError};
 use crate::economy::break_even::turns_to_ceiling;
 use crate::economy::prices::{self, Rates};
@@ -46,13 +46,16 @@ impl Run {
         choice: &EngineChoice,
     ) -> Result<(), RunError> {
         let agent = &self.plan.agents[order.agent];
+        let expected = match agent.rotation {
+            RotationPolicy::Ceiling => None,
+            RotationPolicy::BreakEven => Some(self.expected_requests(order.agent, &order.order.step)),
+        };
         let (decision, price) = self.with_state(|state| {
             let entry = state.agents.entry(order.agent);
-            let standing = entry.and_then(|entry| entry.context_tokens).and_then(|context| {
-                let rates = self.rates(choice);
-                state.watch.standing(order.agent, context, (self.now)(), rates)
+            let context = entry.and_then(|entry| entry.context_tokens);
+            let standing = context.zip(expected).and_then(|(context, expected)| {
+                state.watch.standing(order.agent, context, expected, (self.now)(), self.rates(choice))
             });
-            let standing = standing.filter(|_| agent.rotation == RotationPolicy::BreakEven);
             let decision = decide(&Question {
                 ceiling: agent.ceiling,
                 entry,

@@ -1,6 +1,6 @@
 //! The beginning of a stretch: lock, directory, log, and the first record.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -195,15 +195,17 @@ pub struct Resumption {
 /// written.
 pub fn resume(mut beginning: Beginning, run: &RunId, resumption: Resumption) -> Result<Begun, StartError> {
     beginning.repository = site::home(&beginning.repository, &beginning.data, run)?;
-    let lock = lock(&beginning.repository, &beginning.data, run, (beginning.now)())?;
     let dir = beginning.data.run(run);
+    let engine_worked = interrupted::engine_works(&dir)?;
+    let lock = lock(&beginning.repository, &beginning.data, run, (beginning.now)())?;
     orphan::end_orphans(&dir)?;
     let (told, end) = read(&dir)?;
     let journal = Journal::resume(&dir.events(), run.clone(), &end)?;
     let mut plan = plan_of(run, &told.state)?;
     plan.engines = resumption.engines;
     let logged = Logged { dir, journal, told };
-    begin(beginning, plan, resumption.stop, logged, lock, Stretch::Resumed(resumption.unchanged))
+    let stretch = Stretch::Resumed { unchanged: resumption.unchanged, engine_worked };
+    begin(beginning, plan, resumption.stop, logged, lock, stretch)
 }
 
 /// What a question reads anew.
@@ -291,8 +293,8 @@ fn read(dir: &RunDir) -> Result<(Told, LogEnd), StartError> {
 enum Stretch {
     /// Its first stretch.
     First,
-    /// Another one.
-    Resumed(Unchanged),
+    /// Another one. Of one that was killed, an engine may have worked on until now.
+    Resumed { unchanged: Unchanged, engine_worked: bool },
     /// None: an agent is asked something.
     None,
 }
@@ -347,12 +349,19 @@ fn begin(
             judge_files: &plan.judge_files,
         },
     )?;
-    let head = tree.head()?;
     let verdict = match stretch {
-        Stretch::Resumed(unchanged) => recovery::admit(&dir, &state, &mut tree, unchanged)?,
+        Stretch::Resumed { unchanged, .. } => recovery::admit(&dir, &state, &mut tree, unchanged)?,
         Stretch::First | Stretch::None => None,
     };
-    let unrecorded = interrupted::find(&dir, &plan, &state, &mut tree)?;
+    let cut_off = interrupted::cut_off(&dir, &state)?;
+    let moved = match stretch {
+        Stretch::Resumed { engine_worked, .. } => {
+            interrupted::put_git_back(&dir, cut_off.as_ref(), &mut tree, engine_worked)?
+        }
+        Stretch::First | Stretch::None => None,
+    };
+    let head = tree.head()?;
+    let unrecorded = interrupted::find(cut_off, &plan, &state, &mut tree)?;
     let first = state.origin.is_none();
     let plan_json = serde_json::to_value(&plan).expect("a plan is plain data");
     let begun = RunStart {
@@ -389,11 +398,13 @@ fn begin(
         lock: RefCell::new(lock),
         answered: Cell::new(false),
         heard: Heard::default(),
+        earlier: OnceCell::new(),
         digests: RefCell::default(),
         pruning: RefCell::default(),
         residents: Residents::default(),
         stages: RefCell::default(),
         stop_files,
+        children: Cell::new(0),
         mask,
         zone: Zone::local(),
         now,
@@ -403,7 +414,7 @@ fn begin(
         run.remember_heard()?;
         return Ok(Begun { run });
     }
-    if matches!(stretch, Stretch::Resumed(_)) {
+    if matches!(stretch, Stretch::Resumed { .. }) {
         if let Some(verdict) = verdict {
             run.record(None, Event::Verdict(verdict))?;
             run.sync()?;
@@ -412,6 +423,9 @@ fn begin(
         dir.remove(Path::new("stop"))?;
     }
     run.record(None, Event::RunStart(begun))?;
+    if let Some((phase, change)) = moved {
+        run.record(Some(&phase), Event::ExternalChange(change))?;
+    }
     run.record_unrecorded(unrecorded)?;
     run.sync()?;
     run.remember_heard()?;

@@ -15,13 +15,12 @@ use super::rotation::Bound;
 use super::stop::Urgency;
 use super::wait::Asked;
 use super::{Level, Run, RunError, millis};
-use crate::economy::cache::{hit_ratio, rewrite_factor};
+use crate::economy::prices::{self, ModelPrices};
 use crate::engine::failure;
 use crate::engine::{self, Engine, ProcessKind, SessionChoice, Turn};
 use crate::event::item::{Cost, EngineEvent, Failure, Reset, TurnEnd, TurnOutcome};
 use crate::event::{
     AgentEnd, Compacted, Event, FailureKind, LeaseKind, Order, Outcome, SessionSeen, ToolCall, TurnStatus, Unreported,
-    Usage,
 };
 use crate::ids::{AgentName, PhaseName, SessionId};
 use crate::lines::RawLine;
@@ -151,8 +150,8 @@ struct Live<'a> {
     events: Vec<EngineEvent>,
     started: Instant,
     session: Option<SessionId>,
-    /// The model as the engine calls it, by which it is priced; until then as configured.
-    model: String,
+    /// Of the model as the engine calls it; until then as configured.
+    prices: Option<ModelPrices>,
     window: Option<u64>,
     tally: Tally,
     tools: BTreeMap<String, (Instant, String, String)>,
@@ -189,7 +188,7 @@ impl<'a> Live<'a> {
             events: Vec::new(),
             started: Instant::now(),
             session,
-            model: asked.choice.model.clone(),
+            prices: prices::find(&run.plan.models, &asked.choice.model),
             window: seat.window,
             tally: Tally::default(),
             tools: BTreeMap::new(),
@@ -200,12 +199,15 @@ impl<'a> Live<'a> {
 
     /// Reads until the closing event, the end of the stream, a limit or a request to stop.
     async fn read(&mut self, seat: &mut Seat) -> Result<Option<Halt>, RunError> {
-        let idle = super::agent::minutes(self.run.stop.idle_timeout_minutes);
+        let idle = super::order::minutes(self.run.stop.idle_timeout_minutes);
         let (mut level, mut news) = (self.run.bells.level.clone(), self.run.bells.news.clone());
         let mut quiet_since = Instant::now();
         let timer = tokio::time::sleep(Duration::ZERO);
         tokio::pin!(timer);
         while self.outcome.is_none() {
+            if !seat.child.has_line() {
+                self.run.settle()?;
+            }
             // The idle clock stands still while a tool call is open.
             let idle_until = idle.filter(|_| self.tools.is_empty()).map(|span| quiet_since + span);
             let next = idle_until.into_iter().chain(self.asked.deadline).min();
@@ -234,9 +236,11 @@ impl<'a> Live<'a> {
                             seat.decoder.line(line, &mut self.events);
                             self.take_events()?;
                             if let (Some((over, RequestEnd::Over)), None) = (&self.over, &self.outcome) {
+                                self.run.settle()?;
                                 return Ok(Some(Halt::Asked(over.clone())));
                             }
                             if let (Outgrown::Now, Some(words)) = (self.outgrown, &self.interrupt) {
+                                self.run.settle()?;
                                 seat.child.send(words.clone());
                                 self.outgrown = Outgrown::Told;
                             }
@@ -257,6 +261,7 @@ impl<'a> Live<'a> {
                 }
             }
         }
+        self.run.settle()?;
         Ok(None)
     }
 
@@ -273,6 +278,7 @@ impl<'a> Live<'a> {
                 Ok(None) | Err(_) => return Ok(false),
             }
             self.take_events()?;
+            self.run.settle()?;
         }
         Ok(true)
     }
@@ -293,7 +299,7 @@ impl<'a> Live<'a> {
     fn take(&mut self, event: EngineEvent) -> Result<(), RunError> {
         match event {
             EngineEvent::Session { session, model, .. } => {
-                self.model = model.unwrap_or_else(|| self.asked.choice.model.clone());
+                self.prices = prices::find(&self.run.plan.models, model.as_ref().unwrap_or(&self.asked.choice.model));
                 self.saw_session(session)
             }
             EngineEvent::Request { usage, window } => self.request(usage, window),
@@ -364,7 +370,7 @@ impl<'a> Live<'a> {
     fn is_outgrown(&self) -> bool {
         let Some(bound) = self.asked.bound else { return false };
         let reached = |context: Option<u64>| context.is_some_and(|context| context >= bound.ceiling);
-        let began_there = reached(self.tally.usages.first().map(Usage::context));
+        let began_there = reached(self.tally.began);
         reached(self.tally.context) && !(self.asked.session == SessionChoice::Fresh && began_there)
     }
 
@@ -432,8 +438,8 @@ impl<'a> Live<'a> {
             session_cost_usd,
             requests: self.tally.requests,
             context_tokens: self.tally.context,
-            cache_hit_ratio: hit_ratio(&self.tally.usages),
-            rewrite_factor: rewrite_factor(&self.tally.usages),
+            cache_hit_ratio: self.tally.cache.hit_ratio(),
+            rewrite_factor: self.tally.cache.rewrite_factor(),
             elapsed_ms: millis(self.started.elapsed()),
         }))?;
         if ended == TurnStatus::Completed && (self.tally.context.is_none() || usage.is_none()) {

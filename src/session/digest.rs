@@ -79,8 +79,9 @@ fn cut(text: &str) -> String {
     }
 }
 
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().chars().take(200).collect()
+fn first_line(text: &str) -> &str {
+    let line = text.lines().next().unwrap_or_default();
+    line.char_indices().nth(200).map_or(line, |(at, _)| &line[..at])
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use layout::{Layout, Turn};
 use super::table::Table;
 use super::{Published, Simulation, real, rounded, thousands};
 use crate::economy::prices::Rates;
-use crate::prune::conversation::EXPECTED_REQUESTS;
+use crate::economy::requests::ASSUMED_REQUESTS;
 use crate::prune::round::{self, CHARS_PER_TOKEN, Cut, Kind, Shape};
 use crate::prune::settings::{Mode, Settings};
 
@@ -206,7 +206,7 @@ impl Session<'_> {
         let Some(settings) = self.settings.filter(|settings| is_cold || settings.warm_break_even) else { return sizes };
         let Ok(round) = round::decide(shapes, settings, Some(WINDOW), None) else { return sizes };
         let write = self.rates.write_5m;
-        if !is_cold && !round::pays_while_warm(&round, EXPECTED_REQUESTS, self.rates.read, write) {
+        if !is_cold && !round::pays_while_warm(&round, ASSUMED_REQUESTS, self.rates.read, write) {
             return sizes;
         }
         for change in &round.changes {

@@ -39,19 +39,40 @@ pub struct Script {
     pub cap: usize,
     /// All rows, oldest first, and the tokens of each one's line.
     pub rows: Vec<(Row, u64)>,
-    /// The turns, each answering one row.
+    /// The turns, oldest first.
     pub turns: Vec<Turn>,
 }
 
 /// One turn of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// Index of the row that it answers.
+    /// Index of the newest row that is there.
     pub row: usize,
+    /// Whether it answers that row.
+    pub replies: Replies,
     /// Tokens of the question.
     pub call: u64,
     /// Tokens of the answer.
     pub reply: u64,
+}
+
+/// What a turn answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replies {
+    /// The newest row: a question to the agent.
+    ToIt,
+    /// No row: a phase has work of its own.
+    ToNone,
+}
+
+impl Turn {
+    /// Index of the row that it answers.
+    fn answered(&self) -> Option<usize> {
+        match self.replies {
+            Replies::ToIt => Some(self.row),
+            Replies::ToNone => None,
+        }
+    }
 }
 
 /// How rows are delivered.
@@ -199,20 +220,20 @@ impl Session<'_> {
     /// Delivers what the rule shows before this turn; the tokens of its block.
     fn deliver(&mut self, number: usize, turn: &Turn) -> u64 {
         let rows = &self.rows[..=turn.row];
-        let answered = &rows[turn.row];
+        let answered = turn.answered().map(|at| rows[at].id.as_str());
         let listener = Listener {
             agent: &self.agent,
             channel: "channel",
             session: Some(&self.native),
             memory: self.rule.memory(),
-            answered: Some(&answered.id),
+            answered,
             elsewhere: &[],
             cap: self.script.cap,
         };
         let mut heard = hear(rows, &listener, &self.marks);
         if !self.rule.counts_the_answered_row() {
             for list in &mut heard {
-                list.delivered.retain(|row| row.id != answered.id);
+                list.delivered.retain(|row| Some(row.id.as_str()) != answered);
             }
         }
         let tokens = block_tokens(self.script, rows, &heard);
@@ -232,8 +253,8 @@ impl Session<'_> {
     }
 
     fn finish(mut self, warm_uncached: u64) -> Outcome {
-        let questions: BTreeSet<usize> = self.script.turns.iter().map(|turn| turn.row).collect();
-        let last = questions.last().copied().unwrap_or(0);
+        let questions: BTreeSet<usize> = self.script.turns.iter().filter_map(Turn::answered).collect();
+        let last = self.script.turns.last().map_or(0, |turn| turn.row);
         let is_own = |at: usize| self.rows[at].session.is_some();
         let missed = (0..last).filter(|at| !questions.contains(at) && !self.shown.contains(at) && !is_own(*at));
         self.outcome.never_shown = missed.count();
@@ -339,11 +360,11 @@ fn of_script(script: &Script, outcomes: &[Outcome; 6], rates: &Rates) -> Simulat
 
 fn assumptions(script: &Script) -> Vec<String> {
     vec![
-        format!("{} rows, {} questions to one agent.", script.rows.len(), script.turns.len()),
+        format!("{} rows, {} turns of one agent.", script.rows.len(), script.turns.len()),
         format!("Every request extends the last one; {} tokens of tools and system prompt.", script.prefix),
         "watermark: the channel note's rule, the answered row is not counted as delivered; unstable: the same with a changing first line.".to_owned(),
-        "delivered: fia's rule; own out: and rows of the agent's own session are left out; cold: no history, a new process at every question.".to_owned(),
-        "never shown: rows before the last question that are no question and stood in no block.".to_owned(),
+        "delivered: fia's rule; own out: and rows of the agent's own session are left out; cold: no history, a new process at every turn.".to_owned(),
+        "never shown: rows before the last turn that are no question and stood in no block.".to_owned(),
     ]
 }
 

@@ -95,6 +95,7 @@ impl RunState {
                 self.usage_unknown.insert((unknown.agent.clone(), unknown.what));
             }
             Event::Session(_)
+            | Event::CheckStart(_)
             | Event::Context(_)
             | Event::ToolCall(_)
             | Event::GatePass(_)

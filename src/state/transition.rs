@@ -102,6 +102,7 @@ pub(super) fn needs(event: &Event) -> Needs {
         Event::PhaseStart(_) => Needs::Begin,
         Event::PhaseEnd(_)
         | Event::Envelope(_)
+        | Event::CheckStart(_)
         | Event::Check(_)
         | Event::GatePass(_)
         | Event::GateFail(_)

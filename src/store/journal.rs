@@ -18,17 +18,18 @@ use crate::event::{Event, FORMAT, Record};
 use crate::ids::{PhaseName, RunId, Seq};
 use twin::{Stamp, Twin};
 
-/// Appends records to `events.jsonl`. A record that [`Journal::append`] returned survives the death of
-/// fia, and one that [`Journal::sync`] followed survives that of the machine.
+/// Appends records to `events.jsonl`. A record that [`Journal::append`] returned, or that [`Journal::flush`] followed,
+/// survives the death of fia, and one that [`Journal::sync`] followed survives that of the machine.
 #[derive(Debug)]
 pub struct Journal {
     file: File,
     path: PathBuf,
     run: RunId,
     next: Seq,
-    bytes: u64,
-    /// The line written last, its newline included; reused for the next one.
-    line: Vec<u8>,
+    /// Lines that wait to be written.
+    held: Vec<u8>,
+    /// What was written last.
+    written: Vec<u8>,
     state: State,
     twin: Twin,
     /// What the system said of the log after the last append.
@@ -36,6 +37,9 @@ pub struct Journal {
     /// Whether the log had to be put back since somebody asked.
     restored: bool,
 }
+
+/// How much is held at most, in bytes.
+const HELD_BYTES: usize = 64 * 1024;
 
 /// What a look at the log found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,8 +77,8 @@ impl Journal {
             path: path.to_owned(),
             run,
             next: Seq(1),
-            bytes: 0,
-            line: Vec::new(),
+            held: Vec::new(),
+            written: Vec::new(),
             state: State::AtLineStart,
             restored: false,
         })
@@ -106,14 +110,14 @@ impl Journal {
             path: path.to_owned(),
             run,
             next: end.last.map_or(Seq(1), Seq::next),
-            bytes: now,
-            line: Vec::new(),
+            held: Vec::new(),
+            written: Vec::new(),
             state: if end.at_line_start { State::AtLineStart } else { State::InLine },
             restored: false,
         })
     }
 
-    /// Appends one record: a whole line, in one write. Times are kept to the millisecond.
+    /// Appends one record: a whole line, in one write with those that were held. Times are kept to the millisecond.
     ///
     /// # Errors
     ///
@@ -126,29 +130,59 @@ impl Journal {
         phase: Option<&PhaseName>,
         event: Event,
     ) -> Result<Record, StoreError> {
-        self.line.clear();
+        let record = self.hold(now, phase, event)?;
+        self.flush()?;
+        Ok(record)
+    }
+
+    /// Numbers one record that is written with the next one, or by [`Journal::flush`]: a burst of small facts costs
+    /// one write. Nothing may be done on the strength of it before.
+    ///
+    /// # Errors
+    ///
+    /// As [`Journal::append`], since at most 64 KiB are held.
+    pub fn hold(&mut self, now: DateTime<Utc>, phase: Option<&PhaseName>, event: Event) -> Result<Record, StoreError> {
         match self.state {
-            State::AtLineStart => {}
-            State::InLine => self.line.push(b'\n'),
+            State::InLine if self.held.is_empty() => self.held.push(b'\n'),
+            State::AtLineStart | State::InLine => {}
             State::Broken => return Err(StoreError::Broken { path: self.path.clone() }),
         }
         let record =
             Record { seq: self.next, ts: now.trunc_subsecs(3), run: self.run.clone(), phase: phase.cloned(), event };
-        record.write_line(&mut self.line);
+        record.write_line(&mut self.held);
+        self.next = self.next.next();
+        if self.held.len() >= HELD_BYTES {
+            self.flush()?;
+        }
+        Ok(record)
+    }
+
+    /// Writes what is held.
+    ///
+    /// # Errors
+    ///
+    /// As [`Journal::append`].
+    pub fn flush(&mut self) -> Result<(), StoreError> {
+        if self.held.is_empty() {
+            return Ok(());
+        }
+        if self.state == State::Broken {
+            return Err(StoreError::Broken { path: self.path.clone() });
+        }
+        std::mem::swap(&mut self.held, &mut self.written);
+        self.held.clear();
         if Stamp::at(&self.path) != Some(self.stamp) {
             self.compare()?;
         }
         self.state = State::Broken;
         crate::fault::point("append: before");
         // One call, unless the system takes only a part: then the rest follows.
-        self.file.write_all(&self.line).map_err(StoreError::io("append to", &self.path))?;
+        self.file.write_all(&self.written).map_err(StoreError::io("append to", &self.path))?;
         crate::fault::point("append: after");
-        self.twin.append(&self.line).map_err(StoreError::io("keep a copy of", &self.path))?;
+        self.twin.append(&self.written).map_err(StoreError::io("keep a copy of", &self.path))?;
         self.stamp = Stamp::of(&self.file).map_err(StoreError::io("append to", &self.path))?;
         self.state = State::AtLineStart;
-        self.bytes += self.line.len() as u64;
-        self.next = self.next.next();
-        Ok(record)
+        Ok(())
     }
 
     /// Makes what was appended survive a power failure.
@@ -170,7 +204,7 @@ impl Journal {
         if self.state != State::Broken {
             let same = Stamp::at(&self.path) == Some(self.stamp);
             // A write in the same tick of the file system's clock as the last append leaves the stamp as it is.
-            if !same || !twin::ends_with(&self.path, &self.line).unwrap_or(false) {
+            if !same || !twin::ends_with(&self.path, &self.written).unwrap_or(false) {
                 self.compare()?;
             }
         }
@@ -190,21 +224,6 @@ impl Journal {
         self.stamp = Stamp::of(&self.file).map_err(StoreError::io("open", &self.path))?;
         self.restored = true;
         Ok(())
-    }
-
-    /// The length of the log in bytes, as this writer knows it.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// The line that was appended last, its newline included; empty before the first.
-    pub fn last_line(&self) -> &[u8] {
-        self.line.trim_ascii_start()
-    }
-
-    /// The number that the next record gets.
-    pub fn next_seq(&self) -> Seq {
-        self.next
     }
 }
 

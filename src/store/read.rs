@@ -218,10 +218,11 @@ impl<R: Read> LogReader<R> {
         Ok(self.end)
     }
 
-    /// Reads only lines that hold these bytes anywhere, which is much faster than reading all. The
+    /// Reads only lines that hold one of these texts anywhere, which is much faster than reading all. The
     /// caller still has to look whether a record is one that it wants.
-    pub fn sift(self, needle: &[u8]) -> Sift<R> {
-        Sift { reader: self, needle: Finder::new(needle).into_owned() }
+    pub fn sift(self, needles: &[&[u8]]) -> Sift<R> {
+        let needles = needles.iter().map(|needle| Finder::new(*needle).into_owned()).collect();
+        Sift { reader: self, needles }
     }
 
     /// Moves to the next line that is not blank.
@@ -335,15 +336,15 @@ impl Glued {
     }
 }
 
-/// Reads those lines of a log that hold certain bytes.
+/// Reads those lines of a log that hold one of certain texts.
 #[derive(Debug)]
 pub struct Sift<R = File> {
     reader: LogReader<R>,
-    needle: Finder<'static>,
+    needles: Vec<Finder<'static>>,
 }
 
 impl<R: Read> Sift<R> {
-    /// The next entry on a line that holds the bytes; `None` at the end of the log.
+    /// The next entry on a line that holds one of them; `None` at the end of the log.
     ///
     /// # Errors
     ///
@@ -355,7 +356,7 @@ impl<R: Read> Sift<R> {
         }
         while let Some(found) = self.reader.advance()? {
             let holds = match self.reader.lines.get(&found.taken) {
-                RawLine::Line(text) => self.needle.find(text).is_some(),
+                RawLine::Line(text) => self.needles.iter().any(|needle| needle.find(text).is_some()),
                 RawLine::TooLong { .. } => true,
             };
             if holds {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::folder::{ancestors, any_below};
 use super::pattern::{Pattern, PatternError};
-use super::walk::{ancestors, any_below};
 use crate::event::{PathChange, RepoPath};
 
 /// The rules for one agent.

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::Path;
 
+use super::folder::{ancestors, any_below};
 use super::git::{self, Git};
 use super::index::{self, Index};
-use super::walk::{ancestors, any_below};
 use super::{Repository, Snapshot, Tree, TreeError, compare};
 use crate::event::{Content, FileKind, PathChange, RepoPath};
 

@@ -36,7 +36,7 @@ const OWN: [&str; 17] = [
 
 /// A file or link.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Kept {
+pub(super) enum Kept {
     File { bytes: Vec<u8>, mode: u32 },
     Link { target: PathBuf },
 }
@@ -44,7 +44,7 @@ enum Kept {
 /// What those files held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GitFiles {
-    files: BTreeMap<PathBuf, Kept>,
+    pub(super) files: BTreeMap<PathBuf, Kept>,
 }
 
 impl GitFiles {

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::folder::{any_below, entries, join};
 use super::git::{self, Git};
-use super::walk::{self, any_below, join};
 use super::{Repository, TreeError, wildmatch};
 use crate::event::RepoPath;
 
@@ -113,7 +113,7 @@ impl IgnoreRules {
             self.folders.insert(folder.as_bytes().to_vec(), parse(&bytes, self.written.fold_case));
             self.written.folders.push((folder.clone(), RepoPath::new(bytes)));
         }
-        for entry in walk::entries(&dir)? {
+        for entry in entries(&dir)? {
             let path = join(folder, &entry.name);
             if entry.name == b".git" && !folder.as_bytes().is_empty() {
                 self.enter_nested(top, folder)?;

@@ -14,7 +14,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(3);
 /// The bytes of an index and when they were written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Index {
-    content: Option<(Vec<u8>, SystemTime)>,
+    pub(super) content: Option<(Vec<u8>, SystemTime)>,
 }
 
 /// Whether an index said something else.

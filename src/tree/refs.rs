@@ -45,6 +45,16 @@ impl GitState {
         })
     }
 
+    /// What it is made of, for writing it down.
+    pub(super) fn parts(&self) -> (&Head, &BTreeMap<String, String>, &Index, &GitFiles) {
+        (&self.checkout.head, &self.checkout.refs, &self.index, &self.files)
+    }
+
+    /// A state that was written down.
+    pub(super) fn of_parts(head: Head, refs: BTreeMap<String, String>, index: Index, files: GitFiles) -> Self {
+        Self { checkout: Arc::new(Checkout { head, refs }), index, files }
+    }
+
     /// The HEAD of this state.
     pub fn head(&self) -> &Head {
         &self.checkout.head

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::TreeError;
 use super::git::{self, Git};
 
@@ -40,7 +42,7 @@ impl ObjectFormat {
 }
 
 /// What is checked out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Head {
     /// A branch with at least one commit.
     Branch {
@@ -183,6 +185,20 @@ impl Repository {
                 words: "HEAD names neither a branch nor a commit".to_owned(),
             }),
         }
+    }
+
+    /// Sees that git knows in whose name it commits here.
+    ///
+    /// # Errors
+    ///
+    /// [`TreeError::NoIdentity`], and when git cannot be started.
+    pub fn check_identity(&self) -> Result<(), TreeError> {
+        for variable in ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"] {
+            if !self.git().output(&["var", variable], None)?.status.success() {
+                return Err(TreeError::NoIdentity);
+            }
+        }
+        Ok(())
     }
 
     /// git at the top of the work tree.

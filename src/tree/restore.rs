@@ -9,8 +9,8 @@ use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use super::TreeError;
+use super::folder::ancestors;
 use super::objects::ObjectStore;
-use super::walk::ancestors;
 use crate::event::{Content, FileKind, PathChange, RepoPath};
 
 /// A path that could not be put back.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::walk::{ancestors, any_below};
+use super::folder::{ancestors, any_below};
 use super::{NotRestored, Snapshot, Tree, TreeError, net};
 use crate::event::{Content, PathChange, RepoPath};
 

@@ -1,14 +1,13 @@
 //! Our own walk over a work tree: every file by lstat, nested repositories entered, no `.git` and not the data
 //! directory.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, DirEntry, Metadata};
-use std::ops::Bound;
-use std::os::unix::ffi::OsStringExt as _;
+use std::collections::BTreeMap;
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use super::TreeError;
+use super::folder::{entries, join};
 use super::ignore::{Entry, IgnoreRules};
 use super::pattern::Pattern;
 use crate::event::RepoPath;
@@ -129,55 +128,4 @@ impl<'a> Walk<'a> {
         };
         (!named.is_empty() || self.ignore.tracks_below(folder)).then_some(Place::Ignored(named))
     }
-}
-
-/// One name in a folder.
-pub(crate) struct Named {
-    pub(crate) name: Vec<u8>,
-    pub(crate) is_folder: bool,
-    entry: DirEntry,
-}
-
-/// The names in a folder; none when it vanished.
-///
-/// # Errors
-///
-/// When it cannot be read.
-pub(crate) fn entries(dir: &Path) -> Result<Vec<Named>, TreeError> {
-    let listed = match fs::read_dir(dir) {
-        Ok(listed) => listed,
-        Err(gone) if gone.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(TreeError::io("read the folder", dir, source)),
-    };
-    let named = listed.map(|entry| {
-        let entry = entry?;
-        Ok(Named { name: entry.file_name().into_vec(), is_folder: entry.file_type()?.is_dir(), entry })
-    });
-    named.collect::<Result<_, _>>().map_err(|source| TreeError::io("read the folder", dir, source))
-}
-
-/// A name in a folder; the top is the empty path.
-pub(crate) fn join(folder: &RepoPath, name: &[u8]) -> RepoPath {
-    let folder = folder.as_bytes();
-    let mut bytes = Vec::with_capacity(folder.len() + 1 + name.len());
-    if !folder.is_empty() {
-        bytes.extend_from_slice(folder);
-        bytes.push(b'/');
-    }
-    bytes.extend_from_slice(name);
-    RepoPath::new(bytes)
-}
-
-/// The folders above a path, the nearest first, without the top.
-pub(crate) fn ancestors(path: &RepoPath) -> impl Iterator<Item = RepoPath> {
-    let bytes = path.as_bytes();
-    let slashes = (0..bytes.len()).rev().filter(|place| bytes[*place] == b'/');
-    slashes.map(|slash| RepoPath::new(&bytes[..slash]))
-}
-
-/// Whether a set of paths has one below a folder.
-pub(crate) fn any_below(paths: &BTreeSet<RepoPath>, folder: &RepoPath) -> bool {
-    let start = join(folder, b"");
-    let next = paths.range((Bound::Excluded(&start), Bound::Unbounded)).next();
-    next.is_some_and(|path| path.as_bytes().starts_with(start.as_bytes()))
 }

@@ -16,11 +16,8 @@ use super::rows::{PhaseRow, PhaseState, RunSummary};
 use super::savings::Savings;
 use super::{text, words};
 use crate::event::{Outcome, RepoPath, Usage};
+use crate::state::recovery::{RECOVERIES, Recovery};
 
-/// Resumes and verdicts that a run may have after outcomes that judge (SPEC 10.6).
-const RECOVERIES: u32 = 8;
-/// How many of them may be verdicts.
-const VERDICTS: u32 = 4;
 /// Token budgets are proposed in whole millions.
 const MILLION: u64 = 1_000_000;
 /// Paths that are listed of those that a commit left out.
@@ -78,10 +75,10 @@ impl Ending<'_> {
         let run = &self.state.run;
         let mut lines = self.failing(outcome);
         if outcome == Outcome::EngineExhausted {
-            lines.extend(run.last_engine_error.clone());
+            lines.extend(run.last_engine_error.clone().filter(|error| !tells(run, error)));
             lines.extend(run.retry_after.map(|at| format!("An engine can go on at {}.", due(at, now))));
         }
-        if outcome.is_judged() && run.recoveries >= RECOVERIES {
+        if outcome.is_judged() && !used(run).resume_fits() {
             lines.push(format!("This run has used up its {RECOVERIES} resumes and verdicts."));
         }
         lines.push(match (run.commits, run.worktree) {
@@ -184,11 +181,23 @@ impl Ending<'_> {
     }
 }
 
+/// Whether the reason begins with what the engine said, however it was cut.
+fn tells(run: &RunSummary, error: &str) -> bool {
+    let said = error.split_once(": ").map_or(error, |(_, said)| said);
+    let start: String = said.chars().take(FIRST_COLUMNS).collect();
+    run.reason.as_deref().is_some_and(|reason| reason.contains(&start))
+}
+
+/// What of the recovery ledger is used up.
+fn used(run: &RunSummary) -> Recovery {
+    Recovery { resumes: run.recoveries.saturating_sub(run.verdicts), verdicts: run.verdicts }
+}
+
 /// A verdict and a resume while the ledger has room for both, then a resume alone, then another run.
 fn recovery(run: &RunSummary, id: &str) -> String {
-    if run.verdicts < VERDICTS && run.recoveries + 2 <= RECOVERIES {
+    if used(run).verdict_fits() {
         format!("fia verdict set {id} --missing \"…\" && fia resume {id}")
-    } else if run.recoveries < RECOVERIES {
+    } else if used(run).resume_fits() {
         format!("fia resume {id} --retry-unchanged")
     } else {
         format!("fia run {} \"…\"", run.workflow)

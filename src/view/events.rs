@@ -217,7 +217,7 @@ pub(super) fn ink(event: &Event) -> Ink {
         | Event::BudgetWarning(_)
         | Event::PrefixChanged(_) => Ink::Note,
         Event::RunStart(_) | Event::RunEnd(_) | Event::PhaseStart(_) | Event::PhaseEnd(_) => Ink::Strong,
-        Event::Context(_) | Event::ToolCall(_) | Event::Session(_) => Ink::Quiet,
+        Event::Context(_) | Event::ToolCall(_) | Event::Session(_) | Event::CheckStart(_) => Ink::Quiet,
         Event::AgentStart(_)
         | Event::AgentEnd(_)
         | Event::Envelope(_)

@@ -96,6 +96,7 @@ impl PlainLog {
             | Event::Context(_)
             | Event::ToolCall(_)
             | Event::Envelope(_)
+            | Event::CheckStart(_)
             | Event::GatePass(_)
             | Event::EngineContinuation(_)
             | Event::Message(_)

@@ -148,6 +148,7 @@ impl Live {
             | Event::Context(_)
             | Event::ToolCall(_)
             | Event::Envelope(_)
+            | Event::CheckStart(_)
             | Event::Check(_)
             | Event::GatePass(_)
             | Event::GateFail(_)

@@ -79,7 +79,8 @@ impl SpanFold {
             | Event::Compacted(_)
             | Event::PrefixChanged(_)
             | Event::ContextPruned(_) => self.moment(record),
-            Event::Context(_)
+            Event::CheckStart(_)
+            | Event::Context(_)
             | Event::Envelope(_)
             | Event::GatePass(_)
             | Event::EngineFallback(_)

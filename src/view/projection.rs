@@ -88,7 +88,8 @@ impl Projection {
             Event::StepSkipped(skipped) => self.step_skipped(skipped),
             Event::Committed(committed) => self.committed(committed),
             Event::BudgetWarning(warning) => self.run.last_budget_warning = Some(short(&warning.limit)),
-            Event::Envelope(_)
+            Event::CheckStart(_)
+            | Event::Envelope(_)
             | Event::EngineRetry(_)
             | Event::EngineFallback(_)
             | Event::EngineContinuation(_)

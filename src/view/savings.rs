@@ -104,6 +104,7 @@ impl Savings {
             | Event::Session(_)
             | Event::ToolCall(_)
             | Event::Envelope(_)
+            | Event::CheckStart(_)
             | Event::Check(_)
             | Event::GatePass(_)
             | Event::GateFail(_)

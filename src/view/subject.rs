@@ -33,6 +33,7 @@ pub fn agent_of(event: &Event) -> Option<&AgentName> {
         | Event::RunEnd(_)
         | Event::PhaseEnd(_)
         | Event::Envelope(_)
+        | Event::CheckStart(_)
         | Event::Check(_)
         | Event::GatePass(_)
         | Event::GateFail(_)

@@ -35,6 +35,7 @@ pub fn describe(event: &Event, at: DateTime<Utc>) -> String {
             format!("{} {} {}{failed} in {}", call.agent, call.tool, call.summary, span(call.elapsed_ms))
         }
         Event::Envelope(taken) => envelope(&taken.output, &taken.envelope),
+        Event::CheckStart(start) => format!("check {} started, process {}", start.check, start.mark.pid),
         Event::Check(check) => check_run(check),
         Event::GatePass(gate) => format!("gate {} passed", gate.gate),
         Event::GateFail(gate) => gate_fail(gate),

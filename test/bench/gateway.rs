@@ -4,8 +4,10 @@
 //! cargo bench --bench gateway
 //! ```
 //!
-//! Server, gateway and client each have a thread and a runtime of their own; both ways are measured by turns in one
-//! run. Ratios are what counts, as absolute figures belong to the machine.
+//! Server, gateway and client each have a thread and a runtime of their own; all ways are measured by turns in one
+//! run. Ratios are what counts, as absolute figures belong to the machine. The third way is the floor of any proxy: a
+//! relay that copies bytes from one socket to the other and looks at none. A last row has the server send no faster
+//! than a fast network does, 100 MiB a second, which is still a thousand times what a provider streams.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -30,22 +32,23 @@ const FLOOD_BYTES: usize = 256 * 1024 * 1024;
 const FLOOD_CHUNK: usize = 64 * 1024;
 /// Answers of either way.
 const ROUNDS: usize = 7;
+/// Bytes of an answer that is sent at the speed of a network, and the chunks of that in a second.
+const NETWORK_BYTES: usize = 32 * 1024 * 1024;
+const NETWORK_CHUNKS_A_SECOND: u32 = 1600;
 /// Chunks of a paced answer, and the pause between them.
 const PACED_CHUNKS: usize = 400;
 const PACE: Duration = Duration::from_millis(2);
 
 fn main() -> std::io::Result<()> {
     let (server, start) = (serve(), Instant::now());
-    let gateway = gateway(server);
-    let direct = format!("http://{server}");
+    let ways = [format!("http://{server}"), format!("http://{}", relay(server)), gateway(server)];
     let client = reqwest::Client::builder().no_proxy().build().expect("a client");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let ways = [("direct", direct), ("gateway", gateway)];
-    let mut throughput = [Vec::new(), Vec::new()];
-    let mut delay = [Vec::new(), Vec::new()];
+    let [mut flooded, mut network, mut delay] = [(); 3].map(|()| [(); 3].map(|()| Vec::new()));
     for _ in 0..ROUNDS {
-        for (at, (_, base)) in ways.iter().enumerate() {
-            throughput[at].push(runtime.block_on(flood(&client, base)));
+        for (at, base) in ways.iter().enumerate() {
+            flooded[at].push(runtime.block_on(speed(&client, base, "flood")));
+            network[at].push(runtime.block_on(speed(&client, base, "network")));
             delay[at].extend(runtime.block_on(paced(&client, base)));
         }
     }
@@ -53,37 +56,54 @@ fn main() -> std::io::Result<()> {
         values.sort_by(f64::total_cmp);
         values[values.len() / 2]
     };
-    let [direct_speed, speed] = throughput.each_mut().map(median);
-    let [direct_delay, gateway_delay] = delay.each_mut().map(median);
-    let [direct_late, late] = delay.each_ref().map(|sorted| sorted[sorted.len() * 99 / 100]);
-    let mib = |speed: f64| speed / 1024.0 / 1024.0;
+    let [flooded, network] = [flooded, network].map(|mut ways| ways.each_mut().map(median));
+    let middle = delay.each_mut().map(median);
+    let late = delay.each_ref().map(|sorted| sorted[sorted.len() * 99 / 100]);
     let mut out = std::io::stdout().lock();
-    writeln!(out, "                        direct     gateway")?;
+    writeln!(out, "{:<26}{:>9}{:>9}{:>9}", "", "direct", "relay", "gateway")?;
+    for (what, [direct, relay, gateway]) in [("as fast as it goes", flooded), ("at 100 MiB/s", network)] {
+        let mib = |speed: f64| speed / 1024.0 / 1024.0;
+        let ways = [direct, relay, gateway].map(|speed| format!("{:9.0}", mib(speed))).concat();
+        let (of_direct, of_relay) = (gateway / direct, gateway / relay);
+        writeln!(
+            out,
+            "{:<26}{ways}   {of_direct:.2}x of direct, {of_relay:.2}x of the relay",
+            what.to_owned() + ", MiB/s"
+        )?;
+    }
+    for (what, [direct, relay, gateway]) in [("chunk, median, ms", middle), ("chunk, 99 of 100, ms", late)] {
+        writeln!(out, "{what:<26}{direct:9.3}{relay:9.3}{gateway:9.3}   {:+.3} over direct", gateway - direct)?;
+    }
     writeln!(
         out,
-        "throughput, MiB/s     {:8.0}    {:8.0}    {:.2}x",
-        mib(direct_speed),
-        mib(speed),
-        speed / direct_speed
-    )?;
-    writeln!(
-        out,
-        "chunk, median, ms     {direct_delay:8.3}    {gateway_delay:8.3}    {:+.3}",
-        gateway_delay - direct_delay
-    )?;
-    writeln!(out, "chunk, 99 of 100, ms  {direct_late:8.3}    {late:8.3}    {:+.3}", late - direct_late)?;
-    writeln!(
-        out,
-        "({ROUNDS} answers each of {} MiB and of {PACED_CHUNKS} chunks {PACE:?} apart, {:.0?} in all)",
+        "({ROUNDS} answers each of {} MiB, {} MiB and {PACED_CHUNKS} chunks {PACE:?} apart, {:.0?} in all)",
         FLOOD_BYTES >> 20,
+        NETWORK_BYTES >> 20,
         start.elapsed()
     )?;
     Ok(())
 }
 
-/// Bytes a second of an answer that is sent as fast as it goes.
-async fn flood(client: &reqwest::Client, base: &str) -> f64 {
-    let mut answer = post(client, base, "flood").await;
+/// A relay that copies bytes.
+fn relay(server: SocketAddr) -> String {
+    on_thread(move |ready| async move {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        ready.send(listener.local_addr().expect("an address").to_string()).expect("somebody waits");
+        while let Ok((mut near, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut far = tokio::net::TcpStream::connect(server).await.expect("the server listens");
+                near.set_nodelay(true).and_then(|()| far.set_nodelay(true)).expect("a socket");
+                // Whoever ends first ends both.
+                let _closed =
+                    tokio::io::copy_bidirectional_with_sizes(&mut near, &mut far, FLOOD_CHUNK, FLOOD_CHUNK).await;
+            });
+        }
+    })
+}
+
+/// Bytes a second of a large answer.
+async fn speed(client: &reqwest::Client, base: &str, what: &'static str) -> f64 {
+    let mut answer = post(client, base, what).await;
     let (start, mut bytes) = (Instant::now(), 0_u32);
     while let Some(chunk) = answer.chunk().await.expect("the answer is whole") {
         bytes += u32::try_from(chunk.len()).expect("a chunk is small");
@@ -160,7 +180,8 @@ fn gateway(server: SocketAddr) -> String {
 
 async fn answer(request: axum::extract::Request) -> axum::http::Response<Body> {
     let (sender, receiver) = mpsc::channel(4);
-    let paced = request.headers().get("x-bench").is_some_and(|what| what == "paced");
+    let is = |kind: &str| request.headers().get("x-bench").is_some_and(|what| what == kind);
+    let (paced, network) = (is("paced"), is("network"));
     tokio::spawn(async move {
         if paced {
             for _ in 0..PACED_CHUNKS {
@@ -181,7 +202,12 @@ async fn answer(request: axum::extract::Request) -> axum::http::Response<Body> {
             "word ".repeat(20)
         );
         let chunk = Bytes::from(line.repeat(FLOOD_CHUNK / line.len()));
-        for _ in 0..FLOOD_BYTES / chunk.len() {
+        let bytes = if network { NETWORK_BYTES } else { FLOOD_BYTES };
+        let begun = tokio::time::Instant::now();
+        for sent in 0..u32::try_from(bytes / chunk.len()).expect("few chunks") {
+            if network {
+                tokio::time::sleep_until(begun + sent * Duration::from_secs(1) / NETWORK_CHUNKS_A_SECOND).await;
+            }
             if sender.send(chunk.clone()).await.is_err() {
                 return;
             }

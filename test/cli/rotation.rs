@@ -1,5 +1,6 @@
 //! Rotation through the program, on scripted readings: the whole of SPEC 6.3 to 6.5.
 
+use fia::event::SessionRotation;
 use pretty_assertions::assert_eq;
 
 use crate::support::project::{Log, Project};
@@ -13,6 +14,9 @@ workflows:
       - { name: second, agent: builder }
       - { name: third, agent: builder }
 ";
+
+/// The same under another name.
+const THREE_AGAIN: &str = "  again: { steps: [ { name: first, agent: builder }, { name: second, agent: builder } ] }\n";
 
 /// A turn whose every request shows so many tokens of live context.
 fn turn(context: u64) -> String {
@@ -321,18 +325,24 @@ fn log_number(log: &Log) -> usize {
     usize::try_from(rotation.seq.0).unwrap()
 }
 
+/// A project whose rotations a policy decides, with these two turns.
+fn priced(policy: &str, first: &str, second: &str) -> Project {
+    let script = format!("growth: 4\nphases:\n  first: [{first}]\n  second: [{second}]\n");
+    let defaults = format!("defaults: {{ coding_agent: scripted, model: rehearsal, session_rotation: {policy} }}\n");
+    let engines = "engines: { scripted: { script: rehearsal.yaml } }\n";
+    Project::new().config(&format!("{defaults}{engines}{THREE}{THREE_AGAIN}")).script(&script)
+}
+
+/// A turn of so many requests, each but the last with a long result.
+fn requests(count: usize) -> String {
+    format!("{{ do: [{}] }}", vec!["{ run: \"seq 3000\" }"; count - 1].join(", "))
+}
+
 #[test]
 fn r6_9_price_rotates_below_the_ceiling_and_both_sides_are_in_the_log() {
-    let grows = format!("{{ do: [{}] }}", ["{ run: \"seq 3000\" }"; 9].join(", "));
-    let script = format!("growth: 4\nphases:\n  first: [{grows}]\n  second: [{grows}]\n");
-    let project = |policy: &str| {
-        let defaults =
-            format!("defaults: {{ coding_agent: scripted, model: rehearsal, session_rotation: {policy} }}\n");
-        let engines = "engines: { scripted: { script: rehearsal.yaml } }\n";
-        Project::new().config(&format!("{defaults}{engines}{THREE}")).script(&script)
-    };
-    assert_eq!(project("ceiling").run("three").rotated_in(), ["03_third"]);
-    let log = project("break_even").run("three");
+    let grows = requests(10);
+    assert_eq!(priced("ceiling", &grows, &grows).run("three").rotated_in(), ["03_third"]);
+    let log = priced("break_even", &grows, &grows).run("three");
     assert_eq!(log.rotated_in(), ["02_second", "03_third"]);
     let (_, rotation) = &log.rotations()[0];
     assert_eq!(rotation.reason, fia::event::RotationReason::BreakEven);
@@ -342,4 +352,38 @@ fn r6_9_price_rotates_below_the_ceiling_and_both_sides_are_in_the_log() {
     assert_eq!((price["context"].as_u64(), price["expected_requests"].as_u64()), (rotation.context_tokens, Some(10)));
     assert_eq!(price["cache"], "warm");
     assert!(log.prompt("builder", "02_second", 1, 1).starts_with("# Fresh session: price"));
+}
+
+#[test]
+fn r6_9_the_requests_to_come_are_those_that_finished_runs_of_the_workflow_made() {
+    let project = priced("break_even", &requests(5), &requests(1));
+    let run = |workflow: &str| {
+        // Ids of the same second are in no order.
+        let before = project.runs();
+        let finished = project.fia(&["run", workflow, "do", "it", "-q"]);
+        assert_eq!(finished.end(), "exit 0", "{finished}");
+        let new = project.runs().into_iter().find(|run| !before.contains(run)).unwrap();
+        let dir = project.env().work().join(".fia/runs").join(new);
+        let log = Log::read(project.env(), &dir);
+        let expected = |(_, rotation): &(_, &SessionRotation)| rotation.price.as_ref()?["expected_requests"].as_u64();
+        (dir, log.rotated_in(), log.rotations().iter().map(expected).collect::<Vec<_>>())
+    };
+    let rotated = |workflow: &str| {
+        let (dir, phases, expected) = run(workflow);
+        // Nothing is known of the second phase: it is taken to be as long as the first one was.
+        assert_eq!((phases, expected), (vec!["02_second".to_owned()], vec![Some(5)]), "{workflow}");
+        dir
+    };
+    let first = rotated("three");
+    // One request does not pay for a fresh session.
+    let (second, phases, _) = run("three");
+    assert_eq!(phases, [""; 0]);
+    // Another workflow says nothing, and neither does a run that is not over.
+    rotated("again");
+    for log in [first, second].map(|dir| dir.join("events.jsonl")) {
+        let text = std::fs::read_to_string(&log).unwrap();
+        let end = text.trim_end().rfind('\n').unwrap();
+        std::fs::write(log, &text[..=end]).unwrap();
+    }
+    rotated("three");
 }

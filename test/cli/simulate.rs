@@ -50,6 +50,21 @@ fn r12_2_a_recorded_run_is_replayed_agent_by_agent() {
 }
 
 #[test]
+fn r12_2_the_channel_of_a_recorded_run_is_delivered_by_every_rule() {
+    let says = |n: usize| format!("{{ run: '{} message line {n}' }}", env!("CARGO_BIN_EXE_fia"));
+    let steps = "workflows: { two: { steps: [ { name: first, agent: builder }, { name: second, agent: builder }, { name: third, agent: builder } ] } }\n";
+    let script =
+        format!("phases:\n  first: [{{ do: [{}, {}] }}]\n  second: [{{ do: [{}] }}]\n", says(1), says(2), says(3));
+    let project = Project::new().with(steps).script(&script);
+    project.run("two");
+    let json = project.json(&["simulate", "watermark", "--json", "--from-run", &run_id(&project)]);
+    let rows = json["rows"].as_array().unwrap();
+    let lines = |rule: &str| rows.iter().find(|row| row["rule"] == rule).and_then(|row| row["channel_lines"].as_u64());
+    // Two lines at the second phase; at the third all three of them, or the new one alone.
+    assert_eq!((lines("window"), lines("delivered")), (Some(5), Some(3)), "{json}");
+}
+
+#[test]
 fn what_a_recording_does_not_hold_is_said() {
     let project = recorded();
     let run = run_id(&project);

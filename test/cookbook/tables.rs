@@ -1,6 +1,6 @@
 //! Tables of DOCS.md that mirror code.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -58,6 +58,14 @@ fn the_tables_of_events_have_every_type_and_log_name() {
     let kinds = Event::KINDS.iter().filter(|kind| **kind != "log");
     assert_eq!(firsts(&rows("| type | name | says | payload |")), texts(kinds));
     assert_eq!(firsts(&rows("| name | says | payload |")), texts(Event::LOG_NAMES));
+}
+
+/// The keys of each kind of payload as the tables of events list them, by type, and for `log` by name.
+pub(crate) fn documented_payloads() -> BTreeMap<String, BTreeSet<String>> {
+    let tables = [("| type | name | says | payload |", 3), ("| name | says | payload |", 2)];
+    let rows = tables.into_iter().flat_map(|(heading, at)| rows(heading).into_iter().map(move |row| (row, at)));
+    let keys = |cell: &str| cell.split(", ").map(str::to_owned).collect();
+    rows.map(|(row, at)| (row[0].trim_matches('`').to_owned(), keys(&row[at]))).collect()
 }
 
 #[test]

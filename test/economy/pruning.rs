@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use fia::economy::prices::{CacheLifetime, Rates};
-use fia::prune::conversation::{EXPECTED_REQUESTS, Plan, PruneState, Request, RequestKind, Save, Shown};
+use fia::economy::requests::ASSUMED_REQUESTS;
+use fia::prune::conversation::{Plan, PruneState, Request, RequestKind, Save, Shown};
 use fia::prune::round::{CHARS_PER_TOKEN, IMAGE_CHARS};
 use fia::prune::settings::{Mode, PLACEHOLDER, Settings, ToolFilter};
 use fia::prune::wire::Body;
@@ -68,7 +69,7 @@ fn request<'a>(messages: &'a [Message<'a>], now_ms: i64, case: &Value) -> Reques
         window: case["context_window_tokens"].as_u64(),
         lifetime: CacheLifetime::FiveMinutes,
         rates: Rates::STANDARD,
-        expected: EXPECTED_REQUESTS,
+        expected: ASSUMED_REQUESTS,
     }
 }
 

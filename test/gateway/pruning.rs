@@ -2,6 +2,8 @@
 
 use std::io;
 
+use fia::gateway::SessionOptions;
+use fia::prune::settings::{Mode, Settings};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
@@ -48,6 +50,21 @@ async fn r9_3_a_restart_sends_the_same_replacements_and_keeps_the_clock() {
     scene.clock.advance_secs(300);
     scene.send(&conversation(8)).await;
     assert_eq!(scene.reasons(), ["ttl"]);
+}
+
+#[tokio::test]
+async fn r9_3_a_warm_round_runs_when_enough_requests_are_expected_to_pay_for_it() {
+    let adaptive = |options: &mut SessionOptions| {
+        options.settings = Some(Settings::of(Mode::Adaptive));
+        options.expected = 2;
+    };
+    let mut scene = Scene::with(plain(), adaptive);
+    scene.send(&conversation(9)).await;
+    let whole = scene.send(&conversation(9)).await;
+    scene.session.expect(40);
+    let pruned = scene.send(&conversation(9)).await;
+    assert_eq!(scene.reasons(), ["no_clock", "warm", "warm"]);
+    assert!(pruned.len() < whole.len(), "{} {}", pruned.len(), whole.len());
 }
 
 #[tokio::test]

@@ -291,6 +291,11 @@ fn run_with_pruning(cli: Cli) {
     let agent = pruned[0]["payload"]["agent"].as_str().unwrap();
     let state = stage.env.read(&format!(".fia/runs/{run}/pruning/{agent}.json"));
     assert!(state.contains("kept first 1500 chars"), "{state}");
+    // The run is a recording like any other: the same results under every policy.
+    let replayed = stage.run(&["simulate", "pruning", "--json", "--from-run", run]);
+    let replayed: Value = serde_json::from_str(&replayed.stdout).unwrap();
+    let costs: Vec<f64> = replayed["rows"].as_array().unwrap().iter().filter_map(|row| row["cost"].as_f64()).collect();
+    assert!(costs.len() == 11 && costs.iter().all(|cost| *cost > 0.0), "{costs:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use fia::provider::{LoggedRequest, Options, Phase, Provider, Scenario};
+use fia::provider::{Bodies, LoggedRequest, Options, Phase, Provider, Scenario};
 use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -57,8 +57,13 @@ impl Stage {
     }
 
     fn in_env(cli: Cli, scenario: Value, env: TestEnv) -> Self {
+        Self::with(cli, scenario, env, Options::default())
+    }
+
+    /// In front of a provider with these options.
+    pub(super) fn with(cli: Cli, scenario: Value, env: TestEnv, options: Options) -> Self {
         let scenario = Scenario::from_value(scenario).expect("a scenario with a meaning");
-        let options = Options { cwd: Some(env.work()), ..Options::default() };
+        let options = Options { cwd: Some(env.work()), bodies: Bodies::Keep, ..options };
         let provider = Provider::spawn_thread(scenario, options).expect("a free port");
         let stage = Self { env, provider, cli };
         stage.settle();
@@ -85,7 +90,7 @@ impl Stage {
     }
 
     /// pi with the Node that it needs, as one program.
-    fn pi_program(&self) -> String {
+    pub(super) fn pi_program(&self) -> String {
         let model = json!({"id": "loop-1", "name": "Loop 1", "reasoning": true, "input": ["text"],
                            "contextWindow": 200_000, "maxTokens": 16_000,
                            "cost": {"input": 3, "output": 15, "cacheRead": 0.3, "cacheWrite": 3.75}});
@@ -102,7 +107,7 @@ impl Stage {
         program.display().to_string()
     }
 
-    fn fia(&self) -> Command {
+    pub(super) fn fia(&self) -> Command {
         let mut command = self.env.command(env!("CARGO_BIN_EXE_fia"));
         let caller_home = std::env::var_os("HOME").unwrap_or_default();
         for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
@@ -299,7 +304,7 @@ fn dies_of(cli: Cli, answer: &Value) -> (Vec<String>, String) {
     (kinds, text(&ends[0]["name"]))
 }
 
-fn text(value: &Value) -> String {
+pub(super) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 

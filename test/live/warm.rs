@@ -1,9 +1,14 @@
 //! Resident processes, restored and lost sessions, and rotation inside a phase, with the real claude and pi.
 
+use std::time::Duration;
+
+use fia::provider::{LoggedRequest, Phase, Scenario};
 use pretty_assertions::assert_eq;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::runs::{Cli, Stage, of, report};
+use super::support::program::Running;
 
 /// Live context at which agents are rotated here, in tokens.
 const CEILING: u64 = 180_000;
@@ -55,6 +60,25 @@ fn extensions(stage: &Stage) -> Vec<Option<bool>> {
     requests.iter().filter_map(|request| request.prompt.as_ref()).map(|prompt| prompt.prefix_of_previous).collect()
 }
 
+/// What a person would have typed in the last request is the prompt of each phase, once and as it is on disk.
+fn newest_turns_only(stage: &Stage, events: &[Value], phases: &[&str]) {
+    let requests = stage.provider.requests();
+    let main = requests.iter().rfind(|request| request.prompt.as_ref().is_some_and(|prompt| prompt.tools_count > 0));
+    let body = main.and_then(|request| request.body.as_ref()).expect("a body");
+    let body: Value = serde_json::from_slice(body).expect("JSON");
+    let users = body["messages"].as_array().expect("messages").iter().filter(|message| message["role"] == "user");
+    let last_block = |message: &Value| match &message["content"] {
+        Value::String(text) => Some(text.clone()),
+        content => Some(content.as_array()?.last()?["text"].as_str()?.to_owned()),
+    };
+    let run = events[0]["run"].as_str().expect("a run");
+    let prompt = |(at, name): (usize, &&str)| {
+        stage.env.read(&format!(".fia/runs/{run}/agents/builder/{:02}_{name}.1.1.user.md", at + 1))
+    };
+    let told: Vec<String> = users.filter_map(last_block).collect();
+    assert_eq!(told, phases.iter().enumerate().map(prompt).collect::<Vec<_>>());
+}
+
 fn five_phases_in_one_process(cli: Cli) {
     let names = ["one", "two", "three", "four", "five"];
     let steps: Vec<String> = names.iter().map(|name| format!("      - {{ name: {name}, agent: builder }}\n")).collect();
@@ -69,6 +93,11 @@ fn five_phases_in_one_process(cli: Cli) {
     let extended = extensions(&stage);
     assert_eq!(extended.len(), 10);
     assert_eq!((extended[0], extended[1..].iter().all(|extends| *extends == Some(true))), (None, true), "{extended:?}");
+    newest_turns_only(&stage, &events, &names);
+    // Every request of the last phase found the one before it in the cache.
+    let last = &of(&events, "agent_end")[4]["payload"];
+    let share = |field: &str| last[field].as_f64().expect("a number");
+    assert!(share("cache_hit_ratio") > 0.9 && share("rewrite_factor") < 0.1, "{last}");
     // Nothing is left of the process.
     let gone = of(&events, "agent_start")[0]["payload"]["pid"].as_u64().expect("a process id");
     assert!(!std::path::Path::new(&format!("/proc/{gone}")).exists());
@@ -86,43 +115,93 @@ fn r7_1_pi_serves_five_phases_in_one_process_and_every_turn_extends_the_last_req
     five_phases_in_one_process(Cli::Pi);
 }
 
+/// Ctrl-C while the model answers: the engine is asked to end its turn, and its session is gone on with.
+fn a_stopped_turn_leaves_its_session_in_order(cli: Cli) {
+    let scenario = |last: Value| {
+        let steps = [json!({"do": "bash", "command": "echo working"}), last];
+        json!({"rules": [{"match": "JOB-7", "steps": steps}], "exhausted": {"text": done()}})
+    };
+    let stage = stage(cli, scenario(json!({"hang": 600, "when": "after", "text": "partial"})), "session: resident", "");
+    let running = Running::start(stage.fia().args(["run", "prompt", "JOB-7"]), "");
+    let asked = |requests: &[LoggedRequest]| requests.iter().any(|request| request.phase == Some(Phase::Begin));
+    assert!(stage.provider.wait_until(Duration::from_secs(60), asked).is_ok());
+    running.signal(Signal::INT);
+    let stopped = running.finish();
+    assert_eq!(stopped.status.code(), Some(130), "{stopped}");
+    stage.provider.set_scenario(Scenario::from_value(scenario(json!({"text": done()}))).expect("a scenario"));
+    let events = ends_well(&stage, &["resume"]);
+    assert_eq!(leases(&events), ["cold", "restored"]);
+    assert_eq!(of(&events, "session").len(), 1);
+    let ended: Vec<_> = of(&events, "agent_end").iter().map(|end| end["payload"]["ended"].clone()).collect();
+    assert_eq!(ended, ["stopped", "completed"]);
+    // What was said until then is still there, and still cached.
+    let extended = extensions(&stage);
+    assert_eq!(extended, [None, Some(true), Some(true), Some(true)]);
+}
+
+#[test]
+#[ignore = "needs target/engines: sh test/engines.sh, then cargo test --test live -- --ignored"]
+fn r7_1_a_resident_claude_that_is_stopped_goes_on_with_its_session() {
+    a_stopped_turn_leaves_its_session_in_order(Cli::Claude);
+}
+
+#[test]
+#[ignore = "needs target/engines: sh test/engines.sh, then cargo test --test live -- --ignored"]
+fn r7_1_a_resident_pi_that_is_stopped_goes_on_with_its_session() {
+    a_stopped_turn_leaves_its_session_in_order(Cli::Pi);
+}
+
 /// Kills the engine that the log named last.
 const KILL: &str = "kill -9 $(grep -o '\"pid\":[0-9]*' .fia/runs/*/events.jsonl | tail -1 | cut -d: -f2)";
 
-/// A phase, something that happens to its engine, and another phase. The first says something to the channel.
-fn between_two_phases(cli: Cli, happens: &str) -> (Stage, Vec<Value>) {
-    let says = format!("{} message remember the milk", env!("CARGO_BIN_EXE_fia"));
+/// Two phases, something that happens to their engine, and a third one. Each says something to the channel.
+fn before_the_third_phase(cli: Cli, happens: &str) -> (Stage, Vec<Value>) {
+    let fia = env!("CARGO_BIN_EXE_fia");
+    let says = format!("{fia} message item $({fia} channel 2>/dev/null | wc -l)");
     let scenario = json!({"growth": 4.0, "rules": [
         {"match": "JOB-7", "steps": [{"do": "bash", "command": says}, {"text": done()}]},
     ], "exhausted": {"text": "no rule matched"}});
     let rest = format!(
-        "  cut: {{ run: {happens:?} }}\nworkflows:\n  two:\n    steps:\n      - {{ name: first, agent: builder }}\n      \
-         - {{ name: harm, check: [cut] }}\n      - {{ name: second, agent: builder }}\n"
+        "  cut: {{ run: {happens:?} }}\nworkflows:\n  three:\n    steps:\n      - {{ name: first, agent: builder }}\n      \
+         - {{ name: second, agent: builder }}\n      - {{ name: harm, check: [cut] }}\n      \
+         - {{ name: third, agent: builder }}\n"
     );
     let stage = stage(cli, scenario, "session: resident", &rest);
-    let events = ends_well(&stage, &["run", "two", "JOB-7", "-q"]);
+    let events = ends_well(&stage, &["run", "three", "JOB-7", "-q"]);
     (stage, events)
 }
 
-/// The prompt that began the second phase, in its last leg.
-fn second_prompt(stage: &Stage, events: &[Value]) -> String {
+/// The prompt that began the third phase, in its last leg.
+fn third_prompt(stage: &Stage, events: &[Value]) -> String {
     let start = *of(events, "agent_start").last().expect("a turn");
     let (run, leg) = (start["run"].as_str().expect("a run"), &start["payload"]["leg"]);
-    stage.env.read(&format!(".fia/runs/{run}/agents/builder/03_second.{leg}.1.user.md"))
+    stage.env.read(&format!(".fia/runs/{run}/agents/builder/04_third.{leg}.1.user.md"))
+}
+
+/// The first words of the block of messages in a prompt, and its lines.
+fn messages(prompt: &str) -> Vec<&str> {
+    let headings = ["Recent messages", "New messages since you last heard"];
+    let found = headings.into_iter().find_map(|heading| Some((heading, prompt.find(&format!("\n\n{heading}"))?)));
+    let Some((heading, at)) = found else { return Vec::new() };
+    std::iter::once(heading).chain(prompt[at..].lines().filter(|line| line.starts_with("- ["))).collect()
 }
 
 fn a_killed_process_is_restored(cli: Cli) {
-    let (stage, events) = between_two_phases(cli, KILL);
+    let (stage, events) = before_the_third_phase(cli, KILL);
     // Whether its death is seen before or after it is told the next prompt is a matter of milliseconds.
     let leases = leases(&events);
-    assert_eq!((&*leases[0], leases.last().map(String::as_str)), ("cold", Some("restored")));
+    assert_eq!(
+        (&leases[..2], leases.last().map(String::as_str)),
+        (&["cold".to_owned(), "warm".to_owned()][..], Some("restored"))
+    );
     assert_eq!(pids(&events).len(), 2);
     let evicted: Vec<_> =
         of(&events, "session_evicted").iter().map(|event| event["payload"]["reason"].clone()).collect();
     assert_eq!(evicted, ["lost"]);
     assert_eq!(of(&events, "engine_error"), [&Value::Null; 0]);
-    let prompt = second_prompt(&stage, &events);
-    assert!(!prompt.contains("# Fresh session") && prompt.ends_with("- [user] remember the milk\n"), "{prompt}");
+    let prompt = third_prompt(&stage, &events);
+    assert!(!prompt.contains("# Fresh session"), "{prompt}");
+    assert_eq!(messages(&prompt), ["New messages since you last heard", "- [user] item 1"]);
     assert!(extensions(&stage)[1..].iter().all(|extends| *extends == Some(true)));
 }
 
@@ -139,15 +218,14 @@ fn r7_3_a_pi_that_was_killed_between_phases_is_restored_and_told_new_lines_only(
 }
 
 fn a_lost_session_begins_anew(cli: Cli, lose: &str, expected: &[&str]) {
-    let (stage, events) = between_two_phases(cli, &format!("{KILL}; {lose}"));
+    let (stage, events) = before_the_third_phase(cli, &format!("{KILL}; {lose}"));
     let leases: Vec<String> = leases(&events).into_iter().filter(|lease| lease != "warm").collect();
     assert_eq!(leases, expected);
     assert_eq!(of(&events, "session_retired").len(), 1);
     assert_eq!(of(&events, "engine_error"), [&Value::Null; 0]);
-    let prompt = second_prompt(&stage, &events);
+    let prompt = third_prompt(&stage, &events);
     assert!(prompt.starts_with("# Fresh session: session lost\n"), "{prompt}");
-    assert!(prompt.contains("\n\nRecent messages of this run's channel."), "{prompt}");
-    assert!(prompt.ends_with("- [user] remember the milk\n"), "{prompt}");
+    assert_eq!(messages(&prompt), ["Recent messages", "- [user] item 0", "- [user] item 1"]);
 }
 
 #[test]
@@ -186,6 +264,8 @@ fn rotates_inside(cli: Cli, growth: f64, session: &str) -> (Stage, Vec<Value>, V
         of(&events, "context").iter().filter_map(|read| read["payload"]["context_tokens"].as_u64()).collect();
     let reasons: Vec<_> = rotations.iter().map(|rotation| rotation["payload"]["reason"].clone()).collect();
     assert_eq!(reasons, ["mid_phase"], "{readings:?}");
+    let causes: Vec<_> = of(&events, "cache_break").iter().map(|event| event["payload"]["cause"].clone()).collect();
+    assert_eq!(causes, ["rotation"]);
     assert_eq!(of(&events, "envelope").len(), 1);
     assert_eq!((of(&events, "engine_error").len(), of(&events, "phase_end").len()), (0, 1));
     let ended: Vec<_> = of(&events, "agent_end").iter().map(|end| end["payload"]["ended"].clone()).collect();

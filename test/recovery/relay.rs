@@ -141,7 +141,7 @@ async fn r10_login_is_relayed_at_once_to_a_ready_fallback_and_says_what_to_do() 
     assert_eq!(
         said,
         [
-            "401 with sk-***; log in with `no login is needed`",
+            "401 with sk-***",
             "program `/nowhere/claude` not found; correct the path `/nowhere/claude` in the configuration",
             "nobody is logged in; log in with `pi auth login PROVIDER`",
         ]
@@ -179,7 +179,7 @@ async fn r10_2_without_a_fallback_the_run_is_exhausted_and_a_resume_tries_again(
     );
     let told = story.run().await;
     assert_eq!(told.story()[3..], ["one died: login, 1", "build ends: Failed", "engine_exhausted"]);
-    assert_eq!(told.reason, "scripted login: expired; log in with `no login is needed`");
+    assert_eq!(told.reason, "scripted login: expired");
     assert_eq!(story.resume().await.outcome, Outcome::GoalMet);
 }
 

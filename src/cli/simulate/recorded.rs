@@ -12,7 +12,7 @@ use crate::ids::{AgentName, EngineName, PhaseName};
 use crate::plan::Plan;
 use crate::simulate::pruning;
 use crate::simulate::rotation::recorded::{Recorded, replay};
-use crate::simulate::watermark::{self, Script, Turn};
+use crate::simulate::watermark::{self, Replies, Script, Turn};
 use crate::store::{Entry, LogReader, RunDir, StoreError, Tail};
 
 /// The parts of a run that simulations ask for, by agent.
@@ -109,18 +109,18 @@ impl Recording {
         })
     }
 
-    /// Its agents under other rules of pruning. Sizes of results stand in the transcripts of claude alone.
+    /// Its agents under other rules of pruning. Sizes of results stand in the transcripts of claude and pi alone.
     pub(super) fn pruning(&self, dir: &RunDir) -> Replay {
         let mut left_out = Vec::new();
         let mut read = BTreeMap::new();
         for (name, agent) in &self.agents {
-            let (claude, others): (Vec<_>, Vec<_>) =
-                agent.legs.iter().partition(|(_, engine)| *engine == EngineName::Claude);
+            let (known, others): (Vec<_>, Vec<_>) =
+                agent.legs.iter().partition(|(_, engine)| matches!(engine, EngineName::Claude | EngineName::Pi));
             if !others.is_empty() {
-                left_out.push(format!("{name}: {} transcripts that are not claude's are left out.", others.len()));
+                left_out.push(format!("{name}: {} transcripts without tool results are left out.", others.len()));
             }
             let mut requests: Vec<Request> = Vec::new();
-            for (file, _) in claude {
+            for (file, _) in known {
                 let path = dir.path().join(file);
                 match fs::read(&path) {
                     Ok(text) => requests.extend(transcript::read(&text)),
@@ -153,16 +153,17 @@ impl Recording {
         };
         let rows: Vec<Row> =
             text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Row>(line).ok()).collect();
-        let left_out = vec![
-            "Prompts and answers have no sizes here; a delivery counts as answering the newest row of it.".to_owned(),
-        ];
+        let left_out =
+            vec!["Prompts and answers have no sizes here, and phases that heard nothing new are left out.".to_owned()];
         Ok(self.replay(left_out, |_, agent| {
-            let newest = |delivery: &Delivery| {
+            let turn = |delivery: &Delivery| {
                 let channel = delivery.lists.iter().find(|list| list.thread.is_empty())?;
-                rows.iter().rposition(|row| row.thread.is_empty() && row.at <= channel.last_at)
+                let row = rows.iter().rposition(|row| row.thread.is_empty() && row.at <= channel.last_at)?;
+                // A question is delivered under its own id, and a phase answers no row.
+                let replies = if rows[row].id == delivery.delivery { Replies::ToIt } else { Replies::ToNone };
+                Some(Turn { row, replies, call: 0, reply: 0 })
             };
-            let turns: Vec<Turn> =
-                agent.deliveries.iter().filter_map(newest).map(|row| Turn { row, call: 0, reply: 0 }).collect();
+            let turns: Vec<Turn> = agent.deliveries.iter().filter_map(turn).collect();
             let prefix = agent.requests.first().map_or(0, |request| request.context);
             (!turns.is_empty()).then(|| watermark::replay(&Script::recorded(rows.clone(), turns, prefix)))
         }))

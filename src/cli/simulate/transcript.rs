@@ -1,7 +1,8 @@
-//! Requests of one conversation of claude, from the stream that it prints or the session file that it keeps.
+//! Requests of one conversation of claude or pi, from the stream that it prints or the session file that it keeps.
 //!
-//! Both have one line a content block, with the id and the usage of its message (claude 2.1.332). The session file
-//! says when each was written; the stream does not, and then no pauses are known.
+//! claude has one line a content block, with the id and the usage of its message (2.1.332); its session file says when
+//! each was written, its stream does not, and then no pauses are known. pi has one line a message, with the time, in
+//! both (1.6.0: `message_end` in the stream, `message` in the file).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -53,7 +54,12 @@ struct Line<'a> {
 
 #[derive(Deserialize)]
 struct Message<'a> {
+    /// Of pi's messages alone.
     #[serde(borrow, default)]
+    role: Cow<'a, str>,
+    #[serde(default)]
+    timestamp: Option<i64>,
+    #[serde(borrow, default, alias = "responseId")]
     id: Cow<'a, str>,
     #[serde(borrow, default)]
     model: Cow<'a, str>,
@@ -65,14 +71,16 @@ struct Message<'a> {
 
 #[derive(Deserialize)]
 struct Tokens {
-    #[serde(default, rename = "input_tokens")]
+    #[serde(default, alias = "input_tokens")]
     input: Option<u64>,
-    #[serde(default, rename = "output_tokens")]
+    #[serde(default, alias = "output_tokens")]
     output: Option<u64>,
-    #[serde(default, rename = "cache_read_input_tokens")]
+    #[serde(default, alias = "cache_read_input_tokens", alias = "cacheRead")]
     cache_read: Option<u64>,
-    #[serde(default, rename = "cache_creation_input_tokens")]
+    #[serde(default, alias = "cache_creation_input_tokens", alias = "cacheWrite")]
     cache_write: Option<u64>,
+    #[serde(default, rename = "cacheWrite1h")]
+    cache_write_1h: Option<u64>,
     #[serde(default)]
     cache_creation: Option<Written>,
 }
@@ -91,7 +99,7 @@ struct Block<'a> {
     text: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     thinking: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, alias = "arguments")]
     input: Option<&'a RawValue>,
     #[serde(borrow, default)]
     content: Option<&'a RawValue>,
@@ -99,12 +107,13 @@ struct Block<'a> {
 
 impl Tokens {
     fn usage(&self) -> Option<Usage> {
+        let hour = self.cache_creation.as_ref().and_then(|written| written.ephemeral_1h_input_tokens);
         let usage = Usage {
             input: self.input.unwrap_or(0),
             output: self.output.unwrap_or(0),
             cache_read: self.cache_read.unwrap_or(0),
             cache_write: self.cache_write.unwrap_or(0),
-            cache_write_1h: self.cache_creation.as_ref().and_then(|w| w.ephemeral_1h_input_tokens).unwrap_or(0),
+            cache_write_1h: self.cache_write_1h.or(hour).unwrap_or(0),
         };
         (usage.context() > 0).then_some(usage)
     }
@@ -125,7 +134,11 @@ pub(super) fn read(text: &[u8]) -> Vec<Request> {
             last_session = line.session_id.into_owned();
         }
         let (chars, results) = sizes(message.content);
-        match line.kind.as_ref() {
+        let speaker = match line.kind.as_ref() {
+            "message_end" | "message" => message.role,
+            _ => line.kind,
+        };
+        match speaker.as_ref() {
             "user" => {
                 if chars > 0 {
                     phase += 1;
@@ -135,14 +148,22 @@ pub(super) fn read(text: &[u8]) -> Vec<Request> {
                     last.result += results;
                 }
             }
+            "toolResult" => {
+                if let Some(last) = requests.last_mut() {
+                    last.result += chars;
+                }
+            }
             "assistant" if message.model != "<synthetic>" => {
-                let at = *known.entry(message.id.into_owned()).or_insert(requests.len());
+                let next = requests.len();
+                let at =
+                    if message.id.is_empty() { next } else { *known.entry(message.id.into_owned()).or_insert(next) };
                 if at == requests.len() {
                     let text = std::mem::take(&mut prompt);
                     requests.push(Request { phase, session, text, ..Request::default() });
                 }
                 let request = &mut requests[at];
-                request.at_ms = request.at_ms.or(line.timestamp.map(|at| at.timestamp_millis()));
+                let at_ms = message.timestamp.or(line.timestamp.map(|at| at.timestamp_millis()));
+                request.at_ms = request.at_ms.or(at_ms);
                 request.usage = message.usage.and_then(|tokens| tokens.usage()).or(request.usage);
                 request.answer += chars;
             }
@@ -272,6 +293,24 @@ no json
         assert_eq!(lifetime(requests.iter().filter_map(|request| request.usage)), CacheLifetime::OneHour);
         let gaps: Vec<u64> = turns(&requests).iter().map(|turn| turn.gap_secs).collect();
         assert_eq!(gaps, [0, 600]);
+    }
+
+    #[test]
+    fn a_stream_and_a_session_of_pi_are_read_a_message_a_line() {
+        let lines = r#"
+{"type":"KIND","message":{"role":"system","content":"you are"}}
+{"type":"KIND","message":{"role":"user","content":[{"type":"text","text":"do it"}],"timestamp":1000}}
+{"type":"KIND","message":{"role":"assistant","content":[{"type":"text","text":"I"},{"type":"toolCall","id":"t","name":"bash","arguments":{"a":1}}],"usage":{"input":1,"output":2,"cacheRead":3,"cacheWrite":4,"cacheWrite1h":4},"responseId":"m1","timestamp":2000}}
+{"type":"turn_end","message":{"role":"assistant","content":[{"type":"text","text":"again"}]}}
+{"type":"KIND","message":{"role":"toolResult","toolCallId":"t","content":[{"type":"text","text":"12345"}],"timestamp":3000}}
+{"type":"KIND","message":{"role":"assistant","content":[],"usage":{"input":0,"output":0,"cacheRead":0,"cacheWrite":0},"stopReason":"error","timestamp":4000}}"#;
+        let usage = Usage { input: 1, output: 2, cache_read: 3, cache_write: 4, cache_write_1h: 4 };
+        let first =
+            Request { at_ms: Some(2000), phase: 1, session: 0, usage: Some(usage), text: 5, answer: 8, result: 5 };
+        let failed = Request { at_ms: Some(4000), phase: 1, ..Request::default() };
+        for kind in ["message_end", "message"] {
+            assert_eq!(read(lines.replace("KIND", kind).as_bytes()), [first.clone(), failed.clone()], "{kind}");
+        }
     }
 
     #[test]

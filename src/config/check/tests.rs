@@ -2,7 +2,8 @@ use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::config::document::{Document, Findings};
+use crate::config::document::Document;
+use crate::config::findings::Findings;
 use crate::config::layer::Layers;
 use crate::config::table::FILE;
 

@@ -1,5 +1,6 @@
 use super::super::Block;
 use super::*;
+use crate::economy::requests::ASSUMED_REQUESTS;
 use pretty_assertions::assert_eq;
 
 const START: i64 = 1_000_000_000_000;
@@ -27,7 +28,7 @@ fn request<'a>(messages: &'a [Message<'a>], seconds: i64, kind: RequestKind<'a>)
         window: Some(20_000),
         lifetime: CacheLifetime::FiveMinutes,
         rates: Rates::STANDARD,
-        expected: EXPECTED_REQUESTS,
+        expected: ASSUMED_REQUESTS,
     }
 }
 

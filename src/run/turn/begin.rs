@@ -8,6 +8,7 @@ use super::TurnOrder;
 use crate::engine::{Launch, ProcessKind, SessionChoice};
 use crate::event::{AgentStart, Event};
 use crate::host::Mark;
+use crate::process::Child;
 use crate::run::prompt::hexadecimal;
 use crate::run::resident::Seat;
 use crate::run::{Run, RunError};
@@ -56,12 +57,17 @@ impl Run {
         Ok(self.place.dir.save(&file, asked.prompt.as_bytes())?)
     }
 
-    pub(super) fn record_start(&self, asked: &TurnOrder<'_>, seat: &Seat, system: &str) -> Result<(), RunError> {
-        let mark = Mark::new(seat.child.identity()).map_err(|source| RunError::File {
+    /// A child as it is written down for others to find.
+    pub(in crate::run) fn mark_of(&self, child: &Child) -> Result<Mark, RunError> {
+        Mark::new(child.identity()).map_err(|source| RunError::File {
             action: "read the boot id of this machine for",
             path: self.place.dir.path().to_owned(),
             source,
-        })?;
+        })
+    }
+
+    pub(super) fn record_start(&self, asked: &TurnOrder<'_>, seat: &Seat, system: &str) -> Result<(), RunError> {
+        let mark = self.mark_of(&seat.child)?;
         let session_id = match &asked.session {
             SessionChoice::Fresh => None,
             SessionChoice::Resume(session) => Some(session.clone()),

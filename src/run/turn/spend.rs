@@ -1,7 +1,7 @@
 //! What a turn spends while it runs: readings, dollars, and the budget that it may use up.
 
 use super::Live;
-use crate::economy::prices::{self, ModelPrices};
+use crate::economy::cache::CacheUse;
 use crate::event::{ContextRead, Event, Unreported, Usage, UsageUnknown};
 use crate::run::RunError;
 use crate::state::budget::Live as Used;
@@ -11,7 +11,9 @@ use crate::state::budget::Live as Used;
 pub(super) struct Tally {
     pub(super) requests: u32,
     pub(super) context: Option<u64>,
-    pub(super) usages: Vec<Usage>,
+    /// Live context of the first request.
+    pub(super) began: Option<u64>,
+    pub(super) cache: CacheUse,
     pub(super) sum: Usage,
     /// Dollars, as long as every request can be priced.
     pub(super) cost: Option<f64>,
@@ -19,7 +21,7 @@ pub(super) struct Tally {
 
 impl Default for Tally {
     fn default() -> Self {
-        Self { requests: 0, context: None, usages: Vec::new(), sum: Usage::NONE, cost: Some(0.0) }
+        Self { requests: 0, context: None, began: None, cache: CacheUse::default(), sum: Usage::NONE, cost: Some(0.0) }
     }
 }
 
@@ -43,9 +45,11 @@ impl Live<'_> {
         };
         let context = usage.context();
         self.tally.context = Some(context);
-        self.tally.usages.push(usage);
+        self.tally.began.get_or_insert(context);
+        self.tally.cache.push(&usage);
         self.tally.sum += usage;
-        let price = self.prices().and_then(|known| known.of_request(context).map(|prices| prices.cost_usd(&usage)));
+        let known = self.prices.as_ref().and_then(|known| known.of_request(context));
+        let price = known.map(|prices| prices.cost_usd(&usage));
         self.tally.cost = self.tally.cost.zip(price).map(|(sum, price)| sum + price);
         self.record(Event::Context(ContextRead {
             agent: self.asked.agent.clone(),
@@ -70,10 +74,6 @@ impl Live<'_> {
         }
     }
 
-    fn prices(&self) -> Option<ModelPrices> {
-        prices::find(&self.run.plan.models, &self.model)
-    }
-
     /// Dollars of a turn whose engine told none, if its model has prices and its usage is known.
     pub(super) fn priced(&self, usage: Option<Usage>) -> Option<f64> {
         let usage = usage?;
@@ -81,7 +81,7 @@ impl Live<'_> {
             return self.tally.cost;
         }
         // Sub-agents are in it, whose requests are not seen one by one.
-        Some(self.prices()?.prices?.cost_usd(&usage))
+        Some(self.prices.as_ref()?.prices?.cost_usd(&usage))
     }
 
     /// Says once that something is not known, since a limit can then not hold it.

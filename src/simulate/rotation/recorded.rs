@@ -1,7 +1,7 @@
 //! A recorded run under other policies: its own growth, phases and pauses.
 
 use super::{Outcome, Policy, Request, Rule, Script, row, run, saving};
-use crate::economy::break_even::{self, Reading};
+use crate::economy::break_even::{Reading, Readings};
 use crate::economy::prices::{CacheLifetime, Rates};
 use crate::event::Usage;
 use crate::simulate::table::Table;
@@ -41,8 +41,9 @@ impl Script {
     /// the median growth stands for it.
     pub fn recorded(requests: &[Recorded], lifetime: CacheLifetime) -> Option<Self> {
         let first = requests.first()?;
-        let readings: Vec<Reading> = requests.iter().map(Recorded::reading).collect();
-        let estimate = break_even::estimate(&readings)?;
+        let mut readings = Readings::default();
+        readings.extend(requests.iter().map(Recorded::reading));
+        let estimate = readings.estimate()?;
         let median = estimate.growth.unwrap_or(0);
         let mut script = Self {
             base: estimate.prefix,

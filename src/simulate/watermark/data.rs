@@ -1,6 +1,6 @@
 //! The channel that the figures are computed on: 200 rows, 30 questions, counted with `cl100k`.
 
-use super::{NATIVE, Row, Script, SessionId, Turn};
+use super::{NATIVE, Replies, Row, Script, SessionId, Turn};
 use crate::channel::{CAP, RowKind};
 
 /// Numbers of the rows that ask the agent, from 1.
@@ -48,7 +48,7 @@ pub(super) fn published() -> Script {
     let turns = QUESTIONS
         .iter()
         .zip(CALL_TOKENS.iter().zip(&REPLY_TOKENS))
-        .map(|(number, (call, reply))| Turn { row: number - 1, call: *call, reply: *reply })
+        .map(|(number, (call, reply))| Turn { row: number - 1, replies: Replies::ToIt, call: *call, reply: *reply })
         .collect();
     Script {
         prefix: 2120,

@@ -39,6 +39,7 @@ fn the_transition_table() {
     session               -      yes      of its phase  yes
     context               -      yes      of its phase  yes
     tool_call             -      yes      of its phase  yes
+    check_start           -      -        of its phase  -
     check                 -      -        of its phase  -
     gate_pass             -      -        of its phase  -
     gate_fail             -      -        of its phase  -

@@ -131,7 +131,7 @@ fn a_line_too_long_for_a_record_is_damage_and_reading_goes_on() {
 fn a_sifted_log_shows_only_lines_that_hold_the_bytes() {
     let waiting = record(1);
     let text = format!("{waiting}\n{{\"seq\":2,\"type\":\"log\"}}\nbad\n{{\"seq\":3,\"type\":\"log\"}}");
-    let mut sift = LogReader::new(text.as_bytes(), "events.jsonl", Tail::Final).sift(b"\"log\"");
+    let mut sift = LogReader::new(text.as_bytes(), "events.jsonl", Tail::Final).sift(&[b"\"log\""]);
     let mut seqs = Vec::new();
     while let Some(entry) = sift.next().unwrap() {
         match entry {

@@ -15,6 +15,9 @@ use crate::view::plot::PlotFold;
 use crate::view::projection::Projection;
 use crate::view::tables::Life;
 
+/// Runs on one page.
+pub(super) const A_PAGE: usize = 50;
+
 /// Logs that are kept open, with what was made of them.
 const OPEN: usize = 8;
 
@@ -171,7 +174,7 @@ impl Library {
     /// What changes when the list of runs would look different.
     pub(super) fn signature(&self) -> Result<String, StoreError> {
         let mut signature = String::new();
-        for run in self.runs()?.iter().take(super::runs::A_PAGE) {
+        for run in self.runs()?.iter().take(A_PAGE) {
             let dir = self.sources.data.run(run);
             let changed = std::fs::metadata(dir.run_file()).and_then(|file| file.modified()).ok();
             signature += &format!("{run} {changed:?} {:?}\n", (self.sources.life)(&self.sources.data, &dir)?);

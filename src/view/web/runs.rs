@@ -4,7 +4,7 @@ use axum::response::Response;
 use chrono::Utc;
 use serde::Deserialize;
 
-use super::library::{Library, Missing};
+use super::library::{A_PAGE, Library, Missing};
 use super::page::{Page, Part, cell, figure, state};
 use crate::event::Usage;
 use crate::ids::RunId;
@@ -12,9 +12,6 @@ use crate::view::markup::escape;
 use crate::view::numbers::{ago, span};
 use crate::view::projection::Projection;
 use crate::view::tables::Life;
-
-/// Runs on one page.
-pub(super) const A_PAGE: usize = 50;
 
 /// What the address asks for.
 #[derive(Debug, Default, Deserialize)]

@@ -1,0 +1,70 @@
+//! git's state before a leg that was killed with fia, put back at the next start as the end of the leg would have
+//! done (SPEC 11.4).
+
+use std::fs;
+use std::time::{Duration, SystemTime};
+
+use super::{CutOff, NAMED};
+use crate::event::{ExternalChange, Work};
+use crate::host::Presence;
+use crate::ids::PhaseName;
+use crate::run::StartError;
+use crate::run::orphan::{self, Worker};
+use crate::state::PhaseState;
+use crate::store::{Leg, RunDir, StoreError};
+use crate::tree::{GitChanges, Tree};
+
+/// How long after its last sign of life an engine may have used git. What changed later is a person's.
+const LINGER: Duration = Duration::from_secs(10 * 60);
+
+/// Whether an engine of a run still works, which then may have changed anything until now. To be asked before
+/// whoever takes the lock ends it.
+///
+/// # Errors
+///
+/// As [`orphan::orphans`].
+pub(in crate::run) fn engine_works(dir: &RunDir) -> Result<bool, StoreError> {
+    let works =
+        |orphan: &orphan::Orphan| matches!(orphan.worker, Worker::Engine(_)) && orphan.presence == Presence::Running;
+    Ok(orphan::orphans(dir)?.iter().any(works))
+}
+
+/// Puts git's state back to before the leg that was cut off, if there was one; what it came to, and in which phase.
+pub(in crate::run) fn put_git_back(
+    dir: &RunDir,
+    cut_off: Option<&CutOff<'_>>,
+    tree: &mut Tree,
+    engine_worked: bool,
+) -> Result<Option<(PhaseName, ExternalChange)>, StartError> {
+    let Some(CutOff { before, phases }) = cut_off else { return Ok(None) };
+    let Some(record) = &before.git else { return Ok(None) };
+    let ends = phases.iter().filter_map(|phase| Some((phase.order.phase.clone(), last_sign(dir, phase)?)));
+    let Some((phase, last)) = ends.max_by_key(|(_, last)| *last) else { return Ok(None) };
+    let until = if engine_worked { SystemTime::now() } else { last + LINGER };
+    let what = told(tree.put_git_back(record, until)?);
+    Ok((!what.is_empty()).then(|| (phase, ExternalChange { what, undone: Vec::new(), rescue: None })))
+}
+
+/// When the last leg of an agent phase last wrote anything; `None` when no agent had begun.
+fn last_sign(dir: &RunDir, phase: &PhaseState) -> Option<SystemTime> {
+    let Work::Agent { agent, .. } = &phase.order.work else { return None };
+    let leg = Leg { phase: &phase.order.phase, leg: phase.legs };
+    let files = [dir.transcript(agent, leg), dir.stderr(agent, leg), dir.user_prompt(agent, leg, 1)];
+    files.iter().filter_map(|file| fs::metadata(file).ok()?.modified().ok()).max()
+}
+
+fn told(changes: GitChanges) -> Vec<String> {
+    let GitChanges { head_moved_to, put_back, left_alone, not_put_back } = changes;
+    let undone = !put_back.is_empty();
+    let mut what = put_back;
+    what.extend(head_moved_to.filter(|_| undone).map(|commit| format!("HEAD had moved to {commit}")));
+    let left = |name| format!("{name} changed in a leg that was killed or since, and was left as it is");
+    what.extend(left_alone.into_iter().map(left));
+    what.extend(not_put_back.into_iter().map(|reason| format!("not put back: {reason}")));
+    let more = what.len().saturating_sub(NAMED);
+    if more > 0 {
+        what.truncate(NAMED);
+        what.push(format!("(+{more} more)"));
+    }
+    what
+}

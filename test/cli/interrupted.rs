@@ -1,0 +1,106 @@
+//! What an agent did with git in a leg in which fia was killed (SPEC 11.4).
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use fia::event::Event;
+use pretty_assertions::assert_eq;
+use rustix::process::Signal;
+
+use super::orphans::await_file;
+use super::resume::marks;
+use crate::support::project::Project;
+
+/// Uses git in every way that a leg has put back, and hangs.
+const MEDDLES: &str = "echo more >> README && git stash push -q README && git checkout -q -b side && echo x > made && \
+    git add made && git commit -qm theirs && git tag mark && echo y > staged && git add staged && \
+    git config user.name Agent && touch ../ready";
+
+/// A run whose builder meddles, killed then; and what git held before.
+fn killed() -> (Project, Vec<String>) {
+    let project = Project::new()
+        .with("workflows:\n  one:\n    steps: [{ name: build, agent: builder }]\n")
+        .script(&format!("phases: {{ build: [{{ do: [{{ run: {MEDDLES:?} }}], hang: true }}], build@2: [{{}}] }}\n"))
+        .committed()
+        .file("mine", "the user's own\n");
+    project.env().git(&["add", "mine"]);
+    let before = held(&project);
+    let running = project.start(&["run", "one", "x"]);
+    await_file(&project.env().work().with_file_name("ready"));
+    running.signal(Signal::KILL);
+    drop(running.finish());
+    assert!(held(&project).iter().zip(&before).all(|(now, before)| now != before), "all of it was meddled with");
+    (project, before)
+}
+
+/// HEAD, refs, index and settings.
+fn held(project: &Project) -> Vec<String> {
+    let git = |args: &[&str]| project.env().git(args);
+    vec![
+        git(&["rev-parse", "--symbolic-full-name", "HEAD"]),
+        git(&["for-each-ref"]),
+        git(&["ls-files", "--stage"]),
+        git(&["config", "--list", "--local"]),
+    ]
+}
+
+fn changes(project: &Project) -> Vec<String> {
+    let all = project.log().all(|event| match event {
+        Event::ExternalChange(change) => Some(change.what.clone()),
+        _ => None,
+    });
+    all.concat()
+}
+
+/// The files that the killed leg wrote, and the folder of its agent.
+fn leg_files(project: &Project) -> Vec<PathBuf> {
+    let entries = fs::read_dir(project.run_dir().join("agents/builder")).unwrap();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn r11_4_commits_branches_stashes_and_stages_of_a_leg_that_was_killed_go_back() {
+    let (project, before) = killed();
+    let theirs = project.env().git(&["rev-parse", "HEAD"]);
+    let resumed = project.fia(&["resume", "--json"]);
+    assert_eq!(resumed.end(), "exit 0", "{resumed}");
+    assert_eq!(held(&project), before);
+    // The work is kept, and counts as the run's.
+    assert_eq!((project.env().read("made"), project.env().read("staged")), ("x\n".to_owned(), "y\n".to_owned()));
+    let told = changes(&project);
+    for name in ["HEAD", "index", "refs/heads/side", "refs/tags/mark", "refs/stash", ".git/config"] {
+        assert!(told.iter().any(|what| what.starts_with(name)), "{name} is not in {told:?}");
+    }
+    assert!(told.contains(&format!("HEAD had moved to {}", theirs.trim())), "{told:?}");
+    // Once is enough.
+    let run = project.runs().remove(0);
+    assert_eq!(project.fia(&["resume", &run, "--json"]).end(), "exit 0");
+    assert_eq!(changes(&project), told);
+}
+
+#[test]
+fn r11_4_what_a_person_did_with_git_long_after_the_kill_stays_and_is_named() {
+    let (project, _) = killed();
+    let (run, engine) = (project.runs().remove(0), marks(&project.log()).remove(0));
+    engine.kill_group().unwrap();
+    let long_ago = SystemTime::now() - Duration::from_secs(3600);
+    for file in leg_files(&project) {
+        File::options().write(true).open(&file).unwrap().set_modified(long_ago).unwrap();
+    }
+    project.env().git(&["commit", "--quiet", "--all", "--message", "taken over by hand"]);
+    let by_hand = held(&project);
+    let resumed = project.fia(&["resume", &run, "--json"]);
+    assert_eq!(resumed.end(), "exit 0", "{resumed}");
+    assert_eq!(held(&project), by_hand);
+    let left = "refs/heads/side changed in a leg that was killed or since, and was left as it is";
+    assert!(changes(&project).contains(&left.to_owned()), "{:?}", changes(&project));
+}
+
+#[test]
+fn what_git_held_before_a_leg_is_written_without_the_place_of_the_repository() {
+    let (project, _) = killed();
+    let written = fs::read_to_string(project.run_dir().join("before_leg.json")).unwrap();
+    let place: &Path = &project.env().work();
+    assert!(written.contains("\"config\"") && !written.contains(&place.display().to_string()), "{written}");
+}

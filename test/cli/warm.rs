@@ -1,0 +1,108 @@
+//! A process that outlives its turns, and a prefix that may not move, as far as no real engine is needed to see it.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use fia::event::{Event, LeaseKind};
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+use crate::support::project::Project;
+
+/// Phases that one process serves.
+const PHASES: usize = 40;
+
+/// Tool results of a turn, and the bytes of each.
+const RESULTS: usize = 10;
+const RESULT_BYTES: usize = 100_000;
+
+/// Speaks as claude does with `--input-format stream-json`: the same turn for every line that it is told.
+const RESIDENT: &str = "#!/bin/sh
+while read -r line; do cat \"$HOME/turn.jsonl\"; done
+";
+
+/// A turn with a megabyte of tool results.
+fn turn() -> String {
+    let usage = json!({"input_tokens": 3, "cache_read_input_tokens": 9000, "cache_creation_input_tokens": 90, "output_tokens": 5});
+    let message = |content: Value| json!({"id": "m", "model": "sonnet", "role": "assistant", "content": [content], "usage": usage});
+    let mut lines = vec![json!({"type": "system", "subtype": "init", "session_id": "s", "model": "sonnet"})];
+    for call in 0..RESULTS {
+        let id = format!("t{call}");
+        let told = json!({"type": "tool_use", "id": id, "name": "Bash", "input": {"command": "make"}});
+        let result = json!({"type": "tool_result", "tool_use_id": id, "content": "x".repeat(RESULT_BYTES)});
+        lines.push(json!({"type": "assistant", "message": message(told), "session_id": "s"}));
+        lines.push(json!({"type": "user", "message": {"role": "user", "content": [result]}, "session_id": "s"}));
+    }
+    let report = format!("```json\n{}\n```", json!({"status": "success", "summary": "done"}));
+    let text = message(json!({"type": "text", "text": report}));
+    lines.push(json!({"type": "assistant", "message": text, "session_id": "s"}));
+    lines.push(json!({"type": "result", "subtype": "success", "is_error": false, "result": report, "session_id": "s"}));
+    lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n") + "\n"
+}
+
+#[test]
+fn r7_1_the_memory_of_fia_does_not_grow_with_what_a_resident_says() {
+    let project = Project::new();
+    let program = project.env().home().join("resident");
+    project.env().write_home("resident", RESIDENT);
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    project.env().write_home("turn.jsonl", &turn());
+    let steps =
+        |n: usize| format!("      - {{ name: p{n}, agent: builder }}\n      - {{ name: m{n}, check: [memory] }}\n");
+    let project = project.config(&format!(
+        "defaults: {{ coding_agent: claude, model: sonnet, session: resident, session_rotation_context: 0 }}\n\
+         engines: {{ claude: {{ program: {program:?} }} }}\n\
+         checks: {{ memory: {{ run: \"grep VmRSS /proc/$PPID/status >> $HOME/memory\" }} }}\n\
+         workflows:\n  long:\n    steps:\n{}",
+        (0..PHASES).map(steps).collect::<String>()
+    ));
+    let log = project.run("long");
+    assert_eq!(log.outcome(), fia::event::Outcome::GoalMet);
+    let leases: Vec<LeaseKind> = log.starts().iter().map(|(_, start)| start.lease).collect();
+    assert_eq!((leases[0], leases[1..].iter().all(|lease| *lease == LeaseKind::Warm)), (LeaseKind::Cold, true));
+    let memory = std::fs::read_to_string(project.env().home().join("memory")).unwrap();
+    let kib = |line: &str| line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap();
+    let samples: Vec<u64> = memory.lines().map(kib).collect();
+    assert_eq!(samples.len(), PHASES);
+    // Thirty megabytes went through between the two.
+    let (early, late) = (samples[PHASES / 4 - 1], samples[PHASES - 1]);
+    assert!(late < early + 2048, "{samples:?}");
+}
+
+#[test]
+fn r6_7_a_system_prompt_that_somebody_changed_is_named_and_put_back() {
+    let project = Project::new();
+    let log = project.run("prompt");
+    let agent = log.starts()[0].1.agent.to_string();
+    let place = project.run_dir().join(format!("agents/{agent}/system.md"));
+    let before = std::fs::read_to_string(&place).unwrap();
+    std::fs::write(&place, before.replacen("the", "thy", 1)).unwrap();
+    let asked = project.fia(&["ask", &format!("@{agent}"), "who are you?"]);
+    assert_eq!(asked.end(), "exit 0", "{asked}");
+    assert_eq!(std::fs::read_to_string(&place).unwrap(), before);
+    let log = project.log();
+    let changed = log.all(|event| match event {
+        Event::PrefixChanged(changed) => Some((changed.block.clone(), changed.byte)),
+        _ => None,
+    });
+    assert_eq!(changed, [("system.md".to_owned(), before.find("the").unwrap() + 2)]);
+    let systems: Vec<String> = log.all(|event| match event {
+        Event::AgentStart(start) => Some(start.system_sha256.clone()),
+        _ => None,
+    });
+    assert_eq!((systems.len(), &systems[0]), (2, &systems[1]));
+}
+
+#[test]
+fn r6_10_doctor_says_where_a_phase_cannot_be_ended_between_two_requests() {
+    let project = Project::new();
+    let told = project.json(&["doctor", "--json"]);
+    let engines = told["engines"].as_array().unwrap();
+    let told: Vec<(&str, &str)> = engines
+        .iter()
+        .map(|row| (row["engine"].as_str().unwrap(), row["rotates_mid_phase"].as_str().unwrap()))
+        .collect();
+    let expected = [("claude", "always"), ("pi", "when_resident"), ("cursor", "never")];
+    assert_eq!(told, expected);
+    let shown = project.fia(&["doctor"]);
+    assert!(shown.stdout.contains("MID-PHASE"), "{shown}");
+}
