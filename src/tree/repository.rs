@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::TreeError;
 use super::git::{self, Git};
+use super::{TreeError, plain};
 
 /// A repository with a work tree, as seen from that work tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +89,11 @@ impl Repository {
     /// [`TreeError::NotARepository`], [`TreeError::NoWorkTree`] in a bare repository or inside a `.git` folder,
     /// and git's own refusals, for example of a folder of another owner.
     pub fn discover(dir: &Path) -> Result<Self, TreeError> {
+        plain::find(dir).map_or_else(|| Self::ask(dir), Ok)
+    }
+
+    /// Asks git for all of it.
+    pub(super) fn ask(dir: &Path) -> Result<Self, TreeError> {
         let questions: [&[&str]; 6] = [
             &["--is-inside-work-tree"],
             &["--show-toplevel"],

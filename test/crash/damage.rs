@@ -66,7 +66,7 @@ fn a_data_directory_below_a_plain_file_is_a_clear_error() {
 fn files_that_were_cut_short_are_made_anew_or_named() {
     let _others_wait = alone();
     let killed = killed_halfway();
-    let files = ["events.jsonl", "run.json", "agent_map.json", "before_leg.json"];
+    let files = ["events.jsonl", "run.json", "agent_map.json", "before_leg.json", "before_legs.jsonl"];
     let jobs: Vec<(&str, u64)> = files
         .iter()
         .flat_map(|file| {

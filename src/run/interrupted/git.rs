@@ -36,8 +36,8 @@ pub(in crate::run) fn put_git_back(
     tree: &mut Tree,
     engine_worked: bool,
 ) -> Result<Option<(PhaseName, ExternalChange)>, StartError> {
-    let Some(CutOff { before, phases }) = cut_off else { return Ok(None) };
-    let Some(record) = &before.git else { return Ok(None) };
+    let Some(CutOff { before, noted, phases }) = cut_off else { return Ok(None) };
+    let Some(record) = noted.git.as_ref().filter(|_| before.agents) else { return Ok(None) };
     let ends = phases.iter().filter_map(|phase| Some((phase.order.phase.clone(), last_sign(dir, phase)?)));
     let Some((phase, last)) = ends.max_by_key(|(_, last)| *last) else { return Ok(None) };
     let until = if engine_worked { SystemTime::now() } else { last + LINGER };
