@@ -1,51 +1,56 @@
 //! What a leg had changed when fia was killed in it.
 //!
-//! Before each leg and check the files of the tree and git's state are written down beside the log. A resume holds them against the
-//! tree as it finds it: without that, what a killed leg had written would count as nobody's, would not be committed,
+//! Before each leg and check the files of the tree and git's state are written down beside the log. A resume holds
+//! them against the tree as it finds it: without that, what a killed leg had written would count as nobody's, would not be committed,
 //! and its second try would seem to change nothing. What the phase may not write is left alone and named: nobody
 //! knows whether the agent wrote it or a person, meanwhile.
 
 mod git;
+mod notes;
 
+use std::ops::Range;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::guard::rules;
 use super::{Run, RunError, StartError};
-use crate::event::{Content, Event, ExternalChange, Order, PathChange, RepoPath, TreeChanged, Work};
+use crate::event::{Event, ExternalChange, Order, PathChange, RepoPath, TreeChanged, Work};
 use crate::ids::PhaseName;
 use crate::plan::Plan;
 use crate::state::{PhaseState, Progress, RunState};
 use crate::store::atomic::{self, Durability};
 use crate::store::{RunDir, StoreError};
-use crate::tree::{self, GitRecord, LegStart, Snapshot, Tree, TreeError};
+use crate::tree::{self, LegStart, Snapshot, Tree, TreeError};
+use notes::{Noted, Scope};
 
 pub(super) use git::engine_works;
 use git::put_git_back;
+pub(super) use notes::Notes;
 
-/// Where the files before the last leg stand.
+/// Which leg was begun last.
 const FILE: &str = "before_leg.json";
 
 /// Paths that are named at most.
 const NAMED: usize = 20;
 
-/// The tree before a leg.
+/// What was known before a leg.
 #[derive(Debug, Serialize, Deserialize)]
 struct Before {
-    /// The phases that it was taken for.
+    /// The phases that it was written for.
     phases: Vec<PhaseName>,
     /// Changes that the log had by then.
     made: usize,
-    files: Vec<(RepoPath, Content)>,
-    /// Of a leg: HEAD, refs, index, config and hooks.
-    #[serde(default)]
-    git: Option<GitRecord>,
+    /// Whether one of the phases is an agent's: what a check does to git stays, like all that it does.
+    agents: bool,
+    /// The bytes of the notes that say what the tree and git held.
+    notes: Range<u64>,
 }
 
 /// Phases that were begun, not ended, and whose leg may have been cut off, with the tree before it.
 struct CutOff<'a> {
     before: Before,
+    noted: Noted,
     /// At least one.
     phases: Vec<&'a PhaseState>,
 }
@@ -74,21 +79,23 @@ impl Run {
     /// Looks at everything before a leg of these phases, and writes the files down.
     pub(super) async fn before(&self, orders: &[&Order]) -> Result<LegStart, RunError> {
         self.look_at_own_files();
-        // What a check does to git stays, like all that it does.
         let agents = orders.iter().any(|order| order.work.agent().is_some());
+        let scope = if agents { Scope::TreeAndGit } else { Scope::Tree };
+        let (mut notes, dir) = (self.notes.take(), self.place.dir.clone());
         let look = move |tree: &mut Tree| {
             let start = tree.begin()?;
-            let git = agents.then(|| tree.record_git(&start.git));
-            Ok((start, git))
+            let written = notes.write(&dir, tree, &start, scope);
+            Ok((start, notes, written))
         };
-        let (start, git) = self.guard.with(look).await?;
+        let (start, notes, written) = self.guard.with(look).await?;
+        self.notes.replace(notes);
         let before = Before {
-            git,
             phases: orders.iter().map(|order| order.phase.clone()).collect(),
             made: self.with_state(|state| state.made.len()),
-            files: start.snapshot.files().iter().map(|(path, content)| (path.clone(), content.clone())).collect(),
+            agents,
+            notes: written?,
         };
-        let json = serde_json::to_vec(&before).expect("paths and contents are plain data");
+        let json = serde_json::to_vec(&before).expect("names and numbers are plain data");
         atomic::replace(&self.place.dir.path().join(FILE), &json, Durability::Synced)?;
         Ok(start)
     }
@@ -131,7 +138,11 @@ fn cut_off<'a>(dir: &RunDir, state: &'a RunState) -> Result<Option<CutOff<'a>>, 
     }
     let open = |phase: &&PhaseState| matches!(phase.progress, Progress::Open | Progress::Interrupted);
     let phases: Vec<_> = before.phases.iter().filter_map(|name| state.phases.get(name)).filter(open).collect();
-    Ok((!phases.is_empty()).then_some(CutOff { before, phases }))
+    if phases.is_empty() {
+        return Ok(None);
+    }
+    let noted = notes::read(dir, before.notes.clone())?;
+    Ok(Some(CutOff { before, noted, phases }))
 }
 
 /// Puts git's state back, and finds what the log does not have of phases that were cut off.
@@ -147,9 +158,8 @@ pub(super) fn settle(
         Git::Leave => Vec::new(),
         Git::PutBack { engine_worked } => put_git_back(dir, &cut_off, tree, engine_worked)?,
     };
-    let CutOff { before, phases } = cut_off;
+    let CutOff { before, noted: Noted { mut files, .. }, phases } = cut_off;
     let recorded = &state.made[before.made..];
-    let mut files: std::collections::BTreeMap<_, _> = before.files.into_iter().collect();
     for change in recorded {
         match &change.after {
             Some(content) => files.insert(change.path.clone(), content.clone()),

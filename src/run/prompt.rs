@@ -44,7 +44,10 @@ impl Run {
         let text = render_system(&self.plan.agents[agent].system, values)
             .map_err(|source| RunError::Prompt { phase: PhaseName::new(agent.as_str()), source })?;
         match self.place.dir.read(&place)? {
-            Some(stored) if stored == text.as_bytes() => {}
+            Some(stored) if stored == text.as_bytes() => {
+                self.ledger.borrow_mut().learn(&place, &stored);
+                return Ok(text);
+            }
             Some(stored) => self.prefix_changed(agent, text.as_bytes(), &stored)?,
             None => {}
         }

@@ -395,6 +395,7 @@ fn begin(
         lock: RefCell::new(lock),
         answered: Cell::new(false),
         heard: Heard::default(),
+        notes: RefCell::default(),
         earlier: OnceCell::new(),
         digests: RefCell::default(),
         pruning: RefCell::default(),

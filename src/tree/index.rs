@@ -4,6 +4,7 @@ use std::fs::{self, FileTimes, Permissions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::git::{self, Git};
@@ -12,10 +13,10 @@ use super::{Repository, TreeError};
 /// How long another git may hold the lock; git holds it for as long as it writes the file.
 const LOCK_PATIENCE: Duration = Duration::from_secs(3);
 
-/// The bytes of an index and when they were written.
+/// The bytes of an index and when they were written. A clone shares them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Index {
-    pub(super) content: Option<(Vec<u8>, SystemTime)>,
+    pub(super) content: Option<(Arc<[u8]>, SystemTime)>,
 }
 
 /// Whether an index said something else.
@@ -39,7 +40,7 @@ impl Index {
         match fs::read(&path) {
             Ok(bytes) => {
                 let written = fs::metadata(&path).and_then(|meta| meta.modified()).map_err(error)?;
-                Ok(Self { content: Some((bytes, written)) })
+                Ok(Self { content: Some((bytes.into(), written)) })
             }
             Err(absent) if absent.kind() == ErrorKind::NotFound => Ok(Self { content: None }),
             Err(source) => Err(error(source)),
@@ -53,7 +54,7 @@ impl Index {
     /// When it cannot be written, or another git holds its lock for longer than 3 s.
     pub(crate) fn put_back(&self, repository: &Repository) -> Result<IndexChange, TreeError> {
         let now = Self::capture(repository)?;
-        let bytes = |index: &Self| index.content.as_ref().map(|(bytes, _)| bytes.clone());
+        let bytes = |index: &Self| index.content.as_ref().map(|(bytes, _)| Arc::clone(bytes));
         if bytes(&now) == bytes(self) {
             return Ok(IndexChange::Same);
         }

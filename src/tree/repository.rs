@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::TreeError;
 use super::git::{self, Git};
+use super::{TreeError, plain};
 
 /// How often and how far apart work trees are listed while one is being added, which takes git milliseconds.
 const TRIES_TO_LIST: u32 = 50;
@@ -94,6 +94,11 @@ impl Repository {
     /// [`TreeError::NotARepository`], [`TreeError::NoWorkTree`] in a bare repository or inside a `.git` folder,
     /// and git's own refusals, for example of a folder of another owner.
     pub fn discover(dir: &Path) -> Result<Self, TreeError> {
+        plain::find(dir).map_or_else(|| Self::ask(dir), Ok)
+    }
+
+    /// Asks git for all of it.
+    pub(super) fn ask(dir: &Path) -> Result<Self, TreeError> {
         let questions: [&[&str]; 6] = [
             &["--is-inside-work-tree"],
             &["--show-toplevel"],

@@ -101,7 +101,7 @@ fn r11_4_what_a_person_did_with_git_long_after_the_kill_stays_and_is_named() {
 #[test]
 fn what_git_held_before_a_leg_is_written_without_the_place_of_the_repository() {
     let (project, _) = killed();
-    let written = fs::read_to_string(project.run_dir().join("before_leg.json")).unwrap();
+    let written = fs::read_to_string(project.run_dir().join("before_legs.jsonl")).unwrap();
     let place: &Path = &project.env().work();
     assert!(written.contains("\"config\"") && !written.contains(&place.display().to_string()), "{written}");
 }

@@ -71,6 +71,7 @@ fn files_that_were_cut_short_are_made_anew_or_named() {
         "run.json",
         "agent_map.json",
         "before_leg.json",
+        "before_legs.jsonl",
         "channel.jsonl",
         "channel_watermarks.json",
         "objects/ignore_rules.json",

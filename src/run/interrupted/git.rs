@@ -34,7 +34,7 @@ pub(super) fn put_git_back(
     tree: &mut Tree,
     engine_worked: bool,
 ) -> Result<Vec<String>, TreeError> {
-    let Some(record) = &cut_off.before.git else { return Ok(Vec::new()) };
+    let Some(record) = cut_off.noted.git.as_ref().filter(|_| cut_off.before.agents) else { return Ok(Vec::new()) };
     let signs = cut_off.phases.iter().filter_map(|phase| last_sign(dir, phase));
     let Some(last) = signs.max() else { return Ok(Vec::new()) };
     let until = if engine_worked { SystemTime::now() } else { last + LINGER };
