@@ -26,6 +26,9 @@ mod interrupted;
 mod man;
 #[path = "cli/masking.rs"]
 mod masking;
+#[cfg(target_os = "linux")]
+#[path = "cli/memory.rs"]
+mod memory;
 #[path = "cli/notify.rs"]
 mod notify;
 #[path = "cli/orphans.rs"]

@@ -47,7 +47,7 @@ fn the_demo_meets_its_goal_and_says_how() {
     TIME phase 05_test_2 started: sh test.sh
     TIME phase 05_test_2 done in SPAN
     TIME phase 06_review started: reviewer on scripted rehearsal, new session
-    TIME phase 06_review done in SPAN: context 21k, $0.09
+    TIME phase 06_review done in SPAN: context 23k, $0.09
     TIME phase 07_save started: commit what the run made
     TIME phase 07_save: committed 2 files as COMMIT on main: greet: add --shout
     TIME phase 07_save done in SPAN
