@@ -213,8 +213,8 @@ impl Run {
         let why = match fresh {
             // An overflow is a death whose answer is this very session.
             Fresh::Rotated { reason: RotationReason::Overflow, .. } if same => fresh,
-            _ if died => Fresh::Continued,
-            _ => fresh,
+            Fresh::Rotated { .. } | Fresh::Retired(_) | Fresh::Continued if died => Fresh::Continued,
+            Fresh::Rotated { .. } | Fresh::Retired(_) | Fresh::Continued => fresh,
         };
         let preamble = self.preamble(order, leg, why, transcript.as_ref());
         if why == Fresh::Continued {

@@ -49,7 +49,7 @@ impl Run {
         };
         match relay::first(self.death(&dead)) {
             First::FreshForLost => {
-                self.leave_lost_session(Some(&dead.order.order.phase), dead.order.agent, dead.choice)?
+                self.leave_lost_session(Some(&dead.order.order.phase), dead.order.agent, dead.choice)?;
             }
             First::FreshForOverflow => {
                 self.record_death(&dead)?;
