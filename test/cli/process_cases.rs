@@ -206,7 +206,9 @@ fn r6_5_a_session_that_is_lost_when_it_is_asked_is_retired_on_the_record() {
     });
     let file = scripted.run_dir().join("agents/builder");
     let names = scripted.log().names("agents/builder", "session");
-    names.iter().for_each(|name| fs::remove_file(file.join(name)).unwrap());
+    for name in &names {
+        fs::remove_file(file.join(name)).unwrap();
+    }
     let asked = scripted.fia(&["ask", "@builder", "still", "there?"]);
     assert_eq!(asked.end(), "exit 0", "{asked}");
     assert_eq!(retired(&scripted.log()), [(RetirementReason::SessionLost, session.last().cloned())]);
