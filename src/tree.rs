@@ -57,6 +57,7 @@ pub use worktree::Worktree;
 
 use crate::event::{Content, FileKind, RepoPath};
 use crate::ids::RunId;
+use crate::solid::InTheWay;
 use checkout::Checkouts;
 use objects::ObjectStore;
 use stat_cache::{Stamp, StatCache};
@@ -140,6 +141,9 @@ impl TreeError {
             Self::IndexLocked { .. } => Some("wait for the other git; if none runs, remove the file"),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Some("make it readable, or add it to an ignore file before the run")
+            }
+            Self::Io { source, .. } if InTheWay::of(source).is_some() => {
+                Some("look where it came from and remove it, then try again")
             }
             Self::Git { .. } | Self::Io { .. } | Self::Rules { .. } | Self::Pattern(_) => None,
         }

@@ -10,6 +10,8 @@ mod commit;
 mod lab;
 #[path = "guard/lane.rs"]
 mod lane;
+#[path = "guard/links.rs"]
+mod links;
 #[path = "guard/own_files.rs"]
 mod own_files;
 #[expect(dead_code, reason = "each test binary uses a part of what they share")]

@@ -12,6 +12,7 @@ use super::TreeError;
 use super::folder::ancestors;
 use super::objects::ObjectStore;
 use crate::event::{Content, FileKind, PathChange, RepoPath};
+use crate::solid;
 
 /// A path that could not be put back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,6 +142,7 @@ impl Restore<'_> {
         if fs::symlink_metadata(place).is_err() {
             return Ok(());
         }
+        solid::folders(self.aside)?;
         fs::create_dir_all(self.aside)?;
         let kept = tempfile::tempdir_in(self.aside)?.keep();
         fs::rename(place, kept.join(place.file_name().unwrap_or_default()))
