@@ -16,5 +16,7 @@ mod links;
 mod own_files;
 #[expect(dead_code, reason = "each test binary uses a part of what they share")]
 mod support;
+#[path = "guard/repository.rs"]
+mod repository;
 #[path = "guard/worktree.rs"]
 mod worktree;

@@ -51,12 +51,14 @@ impl Index {
     ///
     /// When it cannot be written, or another git holds its lock for longer than 3 s.
     pub(crate) fn put_back(&self, repository: &Repository) -> Result<IndexChange, TreeError> {
-        let now = Self::capture(repository)?;
+        // One that cannot be read is another one, and so is one that git cannot make sense of.
+        let now = Self::capture(repository).ok();
         let bytes = |index: &Self| index.content.as_ref().map(|(bytes, _)| bytes.clone());
-        if bytes(&now) == bytes(self) {
+        if now.as_ref().is_some_and(|now| bytes(now) == bytes(self)) {
             return Ok(IndexChange::Same);
         }
-        let same = self.entries(repository)? == now.entries(repository)?;
+        let entries = now.and_then(|now| now.entries(repository).ok());
+        let same = entries.is_some() && entries == self.entries(repository).ok();
         self.write(repository)?;
         Ok(if same { IndexChange::Same } else { IndexChange::Different })
     }
@@ -77,6 +79,9 @@ impl Index {
     fn write(&self, repository: &Repository) -> Result<(), TreeError> {
         let (path, lock) = (place(repository), place(repository).with_extension("lock"));
         let mut file = Self::lock(&lock)?;
+        if path.is_dir() && !path.is_symlink() {
+            fs::remove_dir_all(&path).map_err(|source| TreeError::io("remove", &path, source))?;
+        }
         let written = match &self.content {
             Some((bytes, written)) => file
                 .write_all(bytes)
