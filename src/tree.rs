@@ -61,7 +61,7 @@ use crate::solid::InTheWay;
 use checkout::Checkouts;
 use objects::ObjectStore;
 use stat_cache::{Stamp, StatCache};
-use walk::Walk;
+use walk::{Output, Walk};
 
 /// Why something about the work tree could not be done.
 #[derive(Debug, Error)]
@@ -180,6 +180,7 @@ pub struct Tree {
     cache_file: PathBuf,
     named: Vec<Pattern>,
     skip: Option<RepoPath>,
+    output: Output,
 }
 
 /// What every path of the guard holds at one moment.
@@ -241,6 +242,7 @@ impl Tree {
             cache_file: options.stat_cache.to_owned(),
             named,
             skip,
+            output: Output::of_this_process(),
             repository,
         })
     }
@@ -268,7 +270,13 @@ impl Tree {
         self.store.mend()?;
         let read_at = SystemTime::now();
         let top = self.repository.top.clone();
-        let walk = Walk { top: &top, ignore: &self.ignore, named: &self.named, skip: self.skip.as_ref() };
+        let walk = Walk {
+            top: &top,
+            ignore: &self.ignore,
+            named: &self.named,
+            skip: self.skip.as_ref(),
+            output: &self.output,
+        };
         let seen = walk.run()?;
         let mut files = Vec::with_capacity(seen.leaves.len());
         for (path, meta) in seen.leaves {

@@ -14,9 +14,9 @@ mod lane;
 mod links;
 #[path = "guard/own_files.rs"]
 mod own_files;
-#[expect(dead_code, reason = "each test binary uses a part of what they share")]
-mod support;
 #[path = "guard/repository.rs"]
 mod repository;
+#[expect(dead_code, reason = "each test binary uses a part of what they share")]
+mod support;
 #[path = "guard/worktree.rs"]
 mod worktree;
