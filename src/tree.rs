@@ -24,6 +24,7 @@ mod objects;
 mod packs;
 mod pattern;
 mod refs;
+mod reins;
 mod repository;
 mod restore;
 mod stat_cache;
@@ -50,6 +51,7 @@ pub use ignore::{Entry, IgnoreRules};
 pub use leg::{LegEnd, LegStart};
 pub use pattern::{Pattern, PatternError};
 pub use refs::{GitChanges, GitState};
+pub use reins::Reins;
 pub use repository::{Head, ObjectFormat, Repository};
 pub use restore::NotRestored;
 pub use undo::{Undo, UndoPath, UndoState};
@@ -95,6 +97,12 @@ pub enum TreeError {
     /// git does not know who commits.
     #[error("git does not know who commits here, and the workflow commits")]
     NoIdentity,
+    /// git would refuse to commit.
+    #[error("a {what} is not finished here, and the workflow commits")]
+    Unfinished {
+        /// What was begun.
+        what: &'static str,
+    },
     /// A file or folder could not be read or written.
     #[error("cannot {action} `{}`", path.display())]
     Io {
@@ -137,6 +145,9 @@ impl TreeError {
             Self::NoGit { .. } => Some("install git and see that it is in PATH"),
             Self::NoIdentity => Some(
                 "`git config user.name \"…\"` and `git config user.email \"…\"`, for all repositories with `--global`",
+            ),
+            Self::Unfinished { .. } => Some(
+                "finish it or give it up, as `git status` says, or use `--worktree`, which starts from the last commit",
             ),
             Self::IndexLocked { .. } => Some("wait for the other git; if none runs, remove the file"),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {

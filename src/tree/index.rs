@@ -1,8 +1,9 @@
 //! The index as a file: kept before a leg, put back after it under git's own lock.
 
+use std::ffi::OsString;
 use std::fs::{self, File, FileTimes};
 use std::io::{ErrorKind, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::git::{self, Git};
@@ -110,6 +111,43 @@ impl Index {
                 Err(source) => return Err(TreeError::io("lock the index by", lock, source)),
             }
         }
+    }
+}
+
+/// The locks on an index, and what git writes while it holds one: a git that was killed leaves them.
+#[derive(Debug)]
+pub(crate) struct Locks {
+    folder: PathBuf,
+    there: Vec<OsString>,
+}
+
+impl Locks {
+    /// Those that are there now.
+    pub(crate) fn of(repository: &Repository) -> Self {
+        let folder = repository.git_dir.clone();
+        Self { there: Self::list(&folder), folder }
+    }
+
+    /// Removes those that came since.
+    ///
+    /// # Errors
+    ///
+    /// When one cannot be removed.
+    pub(crate) fn remove_new(&self) -> Result<(), TreeError> {
+        for name in Self::list(&self.folder).into_iter().filter(|name| !self.there.contains(name)) {
+            let path = self.folder.join(name);
+            fs::remove_file(&path).map_err(|source| TreeError::io("remove", path, source))?;
+        }
+        Ok(())
+    }
+
+    fn list(folder: &Path) -> Vec<OsString> {
+        let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let is_one = |name: &OsString| {
+            let name = name.as_encoded_bytes();
+            name == b"index.lock" || (name.starts_with(b"next-index-") && name.ends_with(b".lock"))
+        };
+        names.filter(is_one).collect()
     }
 }
 
