@@ -148,6 +148,8 @@ pub struct Run {
     /// Whether an answer of a person was there before the leg.
     answered: Cell<bool>,
     heard: block::Heard,
+    /// What stood in the tree before the legs so far.
+    notes: RefCell<interrupted::Notes>,
     /// What phases of earlier runs of the workflow made, once somebody asked.
     earlier: OnceCell<Requests>,
     digests: RefCell<prompt::Digests>,

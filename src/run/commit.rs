@@ -20,9 +20,10 @@ impl Run {
     pub(super) async fn commit_phase(&self, order: &Order) -> Result<PhaseResult, RunError> {
         let message = self.commit_message();
         let subject = message.lines().next().unwrap_or_default().to_owned();
-        let (base, changes, declared) = self.with_state(|state| {
+        let (base, changes, declared, cut_off_since) = self.with_state(|state| {
             let base = state.origin.as_ref().and_then(|origin| origin.base.clone());
-            (base, state.made.clone(), declared(state))
+            let cut_off_since = state.phases.get(&order.phase).and_then(|phase| phase.cut_off_since);
+            (base, state.made.clone(), declared(state), cut_off_since)
         });
         let held = Held(Reins::default());
         let reins = held.0.clone();
@@ -32,6 +33,7 @@ impl Run {
                 changes: &changes,
                 message: &message,
                 declared: &declared,
+                cut_off_since,
                 reins: &reins,
             };
             reins.take_up();
@@ -62,7 +64,12 @@ impl Run {
             mixed: left_out(&[LeftOutReason::Mixed]),
             unfit: left_out(&unfit),
         };
-        self.record(Some(&order.phase), Event::Committed(committed))?;
+        // It may be that all but the end of the phase was written down by a fia that died then.
+        let known =
+            committed.commit.as_ref().is_some_and(|commit| self.with_state(|state| state.commits.contains(commit)));
+        if !known {
+            self.record(Some(&order.phase), Event::Committed(committed))?;
+        }
         self.tell_of_hooks(order, &outcome.changed_by_hooks)?;
         if let Some(words) = outcome.refused {
             return self.refused(order, FaultKind::CommitHook, format!("a commit hook refused: {}", words.trim()));

@@ -12,6 +12,7 @@ fn commit(tree: &mut Tree, base: Option<&str>, changes: &[PathChange]) -> Commit
         changes,
         message: "feat: work\n\n# kept\n",
         declared: &[],
+        cut_off_since: None,
         reins: &Reins::default(),
     })
     .unwrap()
@@ -86,6 +87,7 @@ fn r11_6_a_file_that_the_user_had_changed_is_listed_as_mixed() {
         changes: &changes,
         message: "m",
         declared: &declared,
+        cut_off_since: None,
         reins: &Reins::default(),
     };
     let outcome = tree.commit(&order).unwrap();
@@ -196,8 +198,14 @@ fn a_commit_that_git_cannot_make_is_an_error_and_the_index_is_as_before() {
     let mut tree = scratch.tree();
     let changes = scratch.leg(&mut tree, &may_write(&["src/"]), "echo 2 > src/a; echo n > src/n").kept;
     let before = scratch.sh("git ls-files -s");
-    let order =
-        CommitOrder { base: Some(&base), changes: &changes, message: "m", declared: &[], reins: &Reins::default() };
+    let order = CommitOrder {
+        base: Some(&base),
+        changes: &changes,
+        message: "m",
+        declared: &[],
+        cut_off_since: None,
+        reins: &Reins::default(),
+    };
     let error = tree.commit(&order).unwrap_err();
     assert!(error.to_string().contains("partial commit during a merge"), "{error}");
     assert_eq!(scratch.sh("git ls-files -s"), before);
