@@ -73,6 +73,10 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
     // Before anything is spent: a commit would fail at the end.
     if plan.commits() {
         project.repository.check_identity()?;
+        // A work tree of the run's own is not in the middle of anything.
+        if !args.worktree {
+            project.repository.check_finished()?;
+        }
     }
     let id = args.id.as_deref().map(run_id).transpose()?;
     let loudness = if args.quiet || args.json { Loudness::Quiet } else { Loudness::Usual };

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::event::Usage;
+use crate::solid;
 
 /// Characters a token, before the growth factor.
 const BYTES_PER_TOKEN: f64 = 4.0;
@@ -34,7 +35,7 @@ impl Conversation {
     /// Starts a session in a new file. A file that is in the way belongs to a session that was archived
     /// or given up, so it is replaced.
     pub(super) fn fresh(path: &Path, system: &str) -> io::Result<Self> {
-        let file = File::create(path)?;
+        let file = solid::open(OpenOptions::new().write(true).create(true).truncate(true), path)?;
         let mut random = [0_u8; 4];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
         let id = format!("s-{:08x}", u32::from_le_bytes(random));
@@ -45,7 +46,7 @@ impl Conversation {
 
     /// Opens a saved session; `None` when the file holds another one or none.
     pub(super) fn resume(path: &Path, wanted: &str, system: &str) -> io::Result<Option<Self>> {
-        let file = match OpenOptions::new().read(true).append(true).open(path) {
+        let file = match solid::open(OpenOptions::new().read(true).append(true), path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),

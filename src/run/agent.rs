@@ -139,7 +139,9 @@ impl Run {
             rescue: undone.rescue,
             again,
         };
-        self.record(Some(phase), Event::PermissionRetry(retry))?;
+        if !undone.changes.is_empty() {
+            self.record(Some(phase), Event::PermissionRetry(retry))?;
+        }
         Ok(again.then(|| super::prompt::permission_note(&undone.changes)))
     }
 

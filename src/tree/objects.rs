@@ -19,6 +19,7 @@ use sha2::{Digest as _, Sha256};
 use super::git::{self, Git};
 use super::packs::Packs;
 use super::{ObjectFormat, Repository, TreeError};
+use crate::solid;
 
 /// Files up to this many bytes are read into memory; larger ones are read in pieces, twice.
 const WHOLE_FILE_BYTES: u64 = 8 << 20;
@@ -289,11 +290,15 @@ fn make(dir: &Path, format: ObjectFormat) -> Result<(), TreeError> {
     };
     for folder in ["objects/pack", "refs"] {
         let folder = dir.join(folder);
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        let made =
+            solid::folders(&folder).and_then(|()| fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder));
         made.map_err(|source| TreeError::io("make the folder", folder, source))?;
     }
     for (name, text) in [("config", config), ("HEAD", "ref: refs/heads/none\n")] {
-        fs::write(dir.join(name), text).map_err(|source| TreeError::io("write", dir.join(name), source))?;
+        let mut options = fs::OpenOptions::new();
+        let file = solid::open(options.write(true).create(true).truncate(true), &dir.join(name));
+        let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(|source| TreeError::io("write", dir.join(name), source))?;
     }
     Ok(())
 }
