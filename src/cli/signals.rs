@@ -8,7 +8,7 @@ use std::rc::Rc;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::run::{Bells, Level};
+use crate::run::{Audience, Bells, Level};
 
 /// Listens for signals as long as the runtime lives.
 pub(super) struct Signals {
@@ -42,7 +42,7 @@ impl Signals {
                 news.send_modify(|count| *count += 1);
             }
         });
-        Ok(Self { bells: Bells { level: level_seen, news: news_seen }, ended_by })
+        Ok(Self { bells: Bells { level: level_seen, news: news_seen, audience: Audience::Nobody }, ended_by })
     }
 
     /// Keeps a bell that nobody waits for from killing this process, which holds the lock for a moment only.
