@@ -10,7 +10,7 @@ use chrono::Utc;
 use crate::event::{Event, Record};
 use crate::run::Watch;
 use crate::store::{Entry, LogReader, RunDir, StoreError, Tail};
-use crate::view::ending::Ending;
+use crate::view::ending::{Brake, Ending};
 use crate::view::frame::Frame;
 use crate::view::human::PlainLog;
 use crate::view::live::Live;
@@ -92,13 +92,13 @@ impl Screen {
     }
 
     /// Writes the last words.
-    pub(super) fn end(&self) {
+    pub(super) fn end(&self, brake: Brake) {
         let mut shown = self.shared.borrow_mut();
         let mut err = io::stderr().lock();
         if let Progress::Live(live) = &mut shown.progress {
             let _gone = live.clear(&mut err, width());
         }
-        let ending = Ending { state: &shown.state, frame: &shown.frame, savings: Some(&shown.savings) };
+        let ending = Ending { state: &shown.state, frame: &shown.frame, savings: Some(&shown.savings), brake };
         let _gone = writeln!(err).and_then(|()| ending.write(&mut err, Utc::now(), shown.paint));
     }
 
