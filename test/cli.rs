@@ -28,6 +28,8 @@ mod man;
 mod notify;
 #[path = "cli/orphans.rs"]
 mod orphans;
+#[path = "cli/private.rs"]
+mod private;
 #[path = "cli/queries.rs"]
 mod queries;
 #[path = "cli/replay.rs"]
