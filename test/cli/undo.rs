@@ -3,6 +3,7 @@
 use pretty_assertions::assert_eq;
 
 use super::resume::judged;
+use crate::support::project::Project;
 
 #[test]
 fn an_undo_is_shown_first_and_spares_later_edits() {
@@ -21,4 +22,21 @@ fn an_undo_is_shown_first_and_spares_later_edits() {
     assert!(!project.env().work().join("src").exists());
     let none = project.fia(&["undo", "--rescue", "1"]);
     assert!(none.end() == "exit 2" && none.stderr.contains("nothing was rolled back"), "{none}");
+}
+
+#[test]
+fn r2_2_an_undo_that_cannot_put_a_file_back_failed_on_the_machine() {
+    let project = Project::new()
+        .with("agents: [{ name: builder }]\nworkflows:\n  one:\n    steps: [{ name: build, agent: builder }]\n")
+        .script("phases: { build: [{ do: [{ write: { untracked: built } }] }] }\n")
+        .committed();
+    project.env().write("untracked", "the only copy\n");
+    project.run("one");
+    let packs = project.run_dir().join("objects/objects/pack");
+    std::fs::remove_dir_all(&packs).unwrap();
+    std::fs::create_dir(&packs).unwrap();
+    let undone = project.fia(&["undo", "--apply"]);
+    assert_eq!(undone.end(), "exit 3", "{undone}");
+    assert!(undone.stderr.contains("not all could be put back") && undone.stderr.contains("`untracked`"), "{undone}");
+    assert_eq!(project.env().read("untracked"), "built");
 }
