@@ -156,8 +156,7 @@ pub struct Run {
     guard: guard::Guard,
     /// Held as long as the run lives.
     lock: RefCell<Lock>,
-    /// Whether an answer of a person was there before the leg.
-    answered: Cell<bool>,
+    from_people: RefCell<own::FromPeople>,
     heard: block::Heard,
     /// What phases of earlier runs of the workflow made, once somebody asked.
     earlier: OnceCell<Requests>,

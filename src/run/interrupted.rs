@@ -61,7 +61,7 @@ pub(super) struct Unrecorded {
 impl Run {
     /// Looks at everything before a leg of these phases, and writes the files down.
     pub(super) async fn before(&self, orders: &[&Order]) -> Result<LegStart, RunError> {
-        self.look_at_own_files();
+        self.look_at_own_files()?;
         // What a check does to git stays, like all that it does.
         let agents = orders.iter().any(|order| order.work.agent().is_some());
         let look = move |tree: &mut Tree| {
