@@ -54,7 +54,7 @@ pub(super) fn undo(args: &UndoArgs) -> Result<ExitCode, CliError> {
     let run = project.data.find(args.run.as_deref())?.run().clone();
     let chosen = choose(&project.data, Some(run.as_str()), Wanted::Unfinished, "fia undo")?;
     if args.apply {
-        return with_lock(&project, &chosen, || {
+        return with_lock(&project, &run, || {
             let (tree, undo) = look(&project, &chosen, args.rescue)?;
             let failed = tree.apply(&undo)?;
             let mut out = io::stdout().lock();
@@ -87,7 +87,7 @@ fn look(project: &Project, chosen: &Chosen, rescue: Option<u32>) -> Result<(Tree
     let cache =
         if chosen.projection.run.worktree { project.data.worktree_stat_cache(run) } else { project.data.stat_cache() };
     let mut tree = Tree::open(
-        repository_of(project, chosen)?,
+        repository_of(project, run)?,
         &TreeOptions {
             run,
             data_dir: project.data.path(),
@@ -179,5 +179,5 @@ fn applied(failed: &[NotRestored]) -> Result<ExitCode, CliError> {
         return Ok(ExitCode::SUCCESS);
     }
     let paths: Vec<String> = failed.iter().map(|failed| format!("`{}`: {}", failed.path, failed.reason)).collect();
-    Err(CliError::usage(format!("not all could be put back: {}", paths.join("; ")), "mend that, then do it again"))
+    Err(CliError::machine("not all could be put back", io::Error::other(paths.join("; "))))
 }

@@ -64,7 +64,7 @@ impl Run {
             },
         )?;
         end_with(&mut prompt, &block);
-        self.look_at_own_files();
+        self.look_at_own_files()?;
         let before = self.guard.before().await?;
         let turned = self
             .turn(TurnOrder {

@@ -78,7 +78,7 @@ pub(super) enum Git {
 impl Run {
     /// Looks at everything before a leg of these phases, and writes the files down.
     pub(super) async fn before(&self, orders: &[&Order]) -> Result<LegStart, RunError> {
-        self.look_at_own_files();
+        self.look_at_own_files()?;
         let agents = orders.iter().any(|order| order.work.agent().is_some());
         let scope = if agents { Scope::TreeAndGit } else { Scope::Tree };
         let (mut notes, dir) = (self.notes.take(), self.place.dir.clone());

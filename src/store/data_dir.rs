@@ -80,6 +80,11 @@ impl DataDir {
         self.path.join("stop")
     }
 
+    /// Whether every run is stopped: whatever has that name stops, also what cannot be looked at.
+    pub fn is_stopped(&self) -> bool {
+        !fs::symlink_metadata(self.stop()).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    }
+
     /// The lock of the main work tree.
     pub fn lock(&self) -> PathBuf {
         self.path.join("lock")

@@ -49,3 +49,20 @@ fn blob(project: &Project, text: &str) -> String {
     let path = project.env().home().join("content").display().to_string();
     project.env().git(&["hash-object", "--no-filters", &path]).trim().to_owned()
 }
+
+#[test]
+fn r2_2_an_undo_that_cannot_put_a_file_back_failed_on_the_machine() {
+    let project = Project::new()
+        .with("agents: [{ name: builder }]\nworkflows:\n  one:\n    steps: [{ name: build, agent: builder }]\n")
+        .script("phases: { build: [{ do: [{ write: { untracked: built } }] }] }\n")
+        .committed();
+    project.env().write("untracked", "the only copy\n");
+    project.run("one");
+    let packs = project.run_dir().join("objects/objects/pack");
+    std::fs::remove_dir_all(&packs).unwrap();
+    std::fs::create_dir(&packs).unwrap();
+    let undone = project.fia(&["undo", "--apply"]);
+    assert_eq!(undone.end(), "exit 3", "{undone}");
+    assert!(undone.stderr.contains("not all could be put back") && undone.stderr.contains("`untracked`"), "{undone}");
+    assert_eq!(project.env().read("untracked"), "built");
+}
