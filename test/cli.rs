@@ -27,6 +27,8 @@ mod init;
 mod interrupted;
 #[path = "cli/man.rs"]
 mod man;
+#[path = "cli/masking.rs"]
+mod masking;
 #[cfg(target_os = "linux")]
 #[path = "cli/memory.rs"]
 mod memory;
@@ -36,6 +38,8 @@ mod notify;
 mod orphans;
 #[path = "cli/private.rs"]
 mod private;
+#[path = "cli/process_cases.rs"]
+mod process_cases;
 #[path = "cli/queries.rs"]
 mod queries;
 #[path = "cli/replay.rs"]

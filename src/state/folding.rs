@@ -225,6 +225,7 @@ impl RunState {
             usage: crate::event::Usage::default(),
             transient_deaths: 0,
             death_marker: false,
+            last_death: None,
             renewed: BTreeSet::new(),
             wait: None,
             waits: 0,
@@ -353,6 +354,7 @@ impl RunState {
         }
         self.in_phase(phase, |open| {
             open.death_marker = true;
+            open.last_death = Some((error.engine, error.kind));
             // One that was refused before it could be started was a leg all the same.
             open.legs = open.legs.max(error.leg);
             open.transient_deaths = if error.transient { open.transient_deaths + 1 } else { 0 };

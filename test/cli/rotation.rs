@@ -66,6 +66,17 @@ fn r6_3_a_ceiling_of_zero_never_rotates() {
 }
 
 #[test]
+fn r6_3_the_case_of_the_zero_does_not_rotate() {
+    let case = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("test/cases/yaml-zero-means-never");
+    let expect: serde_json::Value = serde_json::from_slice(&std::fs::read(case.join("expect.json")).unwrap()).unwrap();
+    let config = std::fs::read_to_string(case.join("config.yaml")).unwrap();
+    let knob = config.lines().find(|line| line.contains("session_rotation_context")).unwrap();
+    let context = expect["rotation"]["live_context_tokens"].as_u64().unwrap();
+    let log = three(&ceiling(knob.split_once(':').unwrap().1.trim()), [context; 3]).run("three");
+    assert_eq!(log.rotated_in().is_empty(), expect["rotation"]["next_phase_rotates"] == false);
+}
+
+#[test]
 fn r6_3_each_agent_has_its_own_ceiling() {
     let project = Project::new()
         .with(
