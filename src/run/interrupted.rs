@@ -51,11 +51,22 @@ pub(super) struct CutOff<'a> {
 
 /// What happened between a snapshot and the death of fia, or since.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Unrecorded {
+pub struct Unrecorded {
     /// The phase that may have done it, and its last leg.
     phase: Option<(PhaseName, u32)>,
-    kept: Vec<PathChange>,
-    foreign: Vec<RepoPath>,
+    /// What the phase may write.
+    pub kept: Vec<PathChange>,
+    /// What it may not write, and what is left as it is.
+    pub foreign: Vec<RepoPath>,
+}
+
+/// What a run changed beyond its log, when fia was killed in a leg or a check of it.
+///
+/// # Errors
+///
+/// [`StartError::Lost`] when the log was cut short by something else; when git fails, or a file cannot be read.
+pub fn unrecorded(dir: &RunDir, plan: &Plan, state: &RunState, tree: &mut Tree) -> Result<Unrecorded, StartError> {
+    find(cut_off(dir, state)?, plan, state, tree)
 }
 
 impl Run {
