@@ -238,7 +238,7 @@ impl Run {
             RunEnd {
                 outcome,
                 reason,
-                tokens: state.spend.usage,
+                tokens: state.spend.known_usage(),
                 cost_usd: state.spend.known_cost(),
                 phases: count(state.phases.values().filter(here).count()),
                 replayed: count(state.reused),
