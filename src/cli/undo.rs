@@ -8,6 +8,7 @@ use clap::Args;
 use super::choose::{Chosen, Wanted, choose};
 use super::held::{repository_of, with_lock};
 use super::project::Project;
+use super::reading;
 use super::report::CliError;
 use super::say;
 use crate::event::{Event, PathChange};
@@ -37,7 +38,7 @@ pub(super) struct UndoArgs {
 /// Shows or does an undo.
 pub(super) fn undo(args: &UndoArgs) -> Result<ExitCode, CliError> {
     let project = Project::open(None)?;
-    let run = project.data.find(args.run.as_deref())?.run().clone();
+    let run = reading::find(&project.data, args.run.as_deref())?.run().clone();
     let chosen = choose(&project.data, Some(run.as_str()), Wanted::Unfinished, "fia undo")?;
     if args.apply {
         return with_lock(&project, &chosen, || apply(&look(&project, &chosen, args.rescue)?));
