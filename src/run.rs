@@ -56,6 +56,7 @@ use crate::tree::TreeError;
 
 use stop::Urgency;
 
+pub use interrupted::{Unrecorded, unrecorded};
 pub use site::{home, start_apart};
 pub use start::{
     Beginning, Begun, Place, Questioning, Resumption, StartError, fold, lock, plan_of, question, resume, start,
@@ -249,7 +250,7 @@ impl Run {
             RunEnd {
                 outcome,
                 reason,
-                tokens: state.spend.usage,
+                tokens: state.spend.known_usage(),
                 cost_usd: state.spend.known_cost(),
                 phases: count(state.phases.values().filter(here).count()),
                 replayed: count(state.reused),

@@ -32,6 +32,8 @@ mod masking;
 #[cfg(target_os = "linux")]
 #[path = "cli/memory.rs"]
 mod memory;
+#[path = "cli/newest.rs"]
+mod newest;
 #[path = "cli/notify.rs"]
 mod notify;
 #[path = "cli/orphans.rs"]

@@ -46,14 +46,7 @@ pub(super) struct RunsArgs {
 pub(super) fn runs(args: &RunsArgs) -> Result<ExitCode, CliError> {
     let data = reading::data()?;
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
-    let mut rows = Vec::new();
-    for run in data.list()?.into_iter().take(limit) {
-        let dir = data.run(&run);
-        let life = life(&data, &dir)?;
-        if let Some(projection) = projection(&dir, life)? {
-            rows.push((projection.run, life));
-        }
-    }
+    let rows: Vec<_> = reading::known(&data)?.take(limit).map(|known| (known.projection.run, known.life)).collect();
     let listed = rows.iter().map(|(run, life)| (run, *life));
     let mut out = io::stdout().lock();
     if args.json {
@@ -108,7 +101,7 @@ pub(super) fn agents(args: &RunArg) -> Result<ExitCode, CliError> {
 
 fn one(args: &RunArg) -> Result<(Projection, Life, RunDir), CliError> {
     let data = reading::data()?;
-    let dir = data.find(args.run.as_deref())?;
+    let dir = reading::find(&data, args.run.as_deref())?;
     let life = life(&data, &dir)?;
     let projection = projection(&dir, life)?.ok_or_else(|| {
         CliError::usage(format!("run `{}` has no records", dir.run()), "it was killed before it began; start another")

@@ -174,8 +174,9 @@ fn dry_run(plan: &Plan, stop: &Stop, as_json: bool) -> Result<ExitCode, CliError
 
 fn run_id(text: &str) -> Result<RunId, CliError> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
-    if text.is_empty() || text.len() > 64 || !text.chars().all(plain) {
-        let hint = "use letters, digits, `-` and `_`, at most 64 of them";
+    // What begins with a dash is an option wherever a run is named.
+    if text.is_empty() || text.len() > 64 || text.starts_with('-') || !text.chars().all(plain) {
+        let hint = "use letters, digits, `-` and `_`, at most 64 of them, and no `-` in front";
         return Err(CliError::usage(format!("`{text}` cannot be the id of a run"), hint));
     }
     Ok(RunId::new(text))

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::choose::{Wanted, choose};
 use super::held;
 use super::project::Project;
+use super::reading;
 use super::report::CliError;
 use super::say;
 use crate::host::Presence;
@@ -143,17 +144,20 @@ fn status(data: &DataDir) -> Result<ExitCode, CliError> {
         if there(&dir.stop()) {
             writeln!(out, "stopped: run {run} ({})", reason(&dir.stop()))?;
         }
-        if super::reading::life(data, &dir)? == Life::Gone {
-            name_orphans(&mut out, &dir)?;
+        if reading::life(data, &dir)? == Life::Gone {
+            match orphan::orphans(&dir) {
+                Ok(orphans) => name_orphans(&mut out, &dir, &orphans)?,
+                Err(error) => reading::pass_over(&dir, Some(error)),
+            }
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn name_orphans(out: &mut dyn io::Write, dir: &RunDir) -> Result<(), CliError> {
-    for orphan in orphan::orphans(dir)? {
+fn name_orphans(out: &mut dyn io::Write, dir: &RunDir, orphans: &[Orphan]) -> io::Result<()> {
+    for orphan in orphans {
         let how = format!("still works for run {}; `fia stop {}` ends it", dir.run(), handle(dir.run()));
-        writeln!(out, "{}", held::name(&orphan, &how))?;
+        writeln!(out, "{}", held::name(orphan, &how))?;
     }
     Ok(())
 }

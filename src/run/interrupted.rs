@@ -57,11 +57,13 @@ struct CutOff<'a> {
 
 /// What happened between a snapshot and the death of fia, or since.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Unrecorded {
+pub struct Unrecorded {
     /// The phase that may have done it, and its last leg.
     phase: Option<(PhaseName, u32)>,
-    kept: Vec<PathChange>,
-    foreign: Vec<RepoPath>,
+    /// What the phase may write.
+    pub kept: Vec<PathChange>,
+    /// What it may not write, and what is left as it is.
+    pub foreign: Vec<RepoPath>,
     /// What was put back of git's state, or left as it is.
     git: Vec<String>,
 }
@@ -73,6 +75,15 @@ pub(super) enum Git {
     Leave,
     /// It goes back to before the leg. An engine may have worked until now, or died when its fia did.
     PutBack { engine_worked: bool },
+}
+
+/// What a run changed beyond its log, when fia was killed in a leg or a check of it.
+///
+/// # Errors
+///
+/// [`StartError::Lost`] when the log was cut short by something else; when git fails, or a file cannot be read.
+pub fn unrecorded(dir: &RunDir, plan: &Plan, state: &RunState, tree: &mut Tree) -> Result<Unrecorded, StartError> {
+    settle(dir, plan, state, tree, Git::Leave)
 }
 
 impl Run {

@@ -56,7 +56,7 @@ fn event() -> impl Strategy<Value = Event> {
         figure().prop_map(|elapsed_ms| Event::RunEnd(RunEnd {
             outcome: Outcome::BudgetExhausted,
             reason: String::new(),
-            tokens: Usage { input: elapsed_ms, output: elapsed_ms, cache_read: elapsed_ms, ..Usage::default() },
+            tokens: Some(Usage { input: elapsed_ms, output: elapsed_ms, cache_read: elapsed_ms, ..Usage::default() }),
             cost_usd: Some(f64::NAN),
             phases: u32::MAX,
             replayed: 0,
