@@ -42,6 +42,23 @@ pub struct Record {
     pub event: Event,
 }
 
+impl Record {
+    /// Whether a stretch tells it. What an agent does that is asked something between two stretches is of no phase,
+    /// and a verdict is taken in before the next one begins: the time until either is nobody's work.
+    pub fn is_of_a_stretch(&self) -> bool {
+        let own = matches!(
+            self.event,
+            Event::RunStart(_)
+                | Event::RunEnd(_)
+                | Event::PhaseReused(_)
+                | Event::StepSkipped(_)
+                | Event::Waiting(_)
+                | Event::BudgetWarning(_)
+        );
+        own || self.phase.is_some()
+    }
+}
+
 /// A fact of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
@@ -183,8 +200,8 @@ pub struct RunEnd {
     pub outcome: Outcome,
     /// Why, for people.
     pub reason: String,
-    /// Tokens over the whole run, all stretches.
-    pub tokens: Usage,
+    /// Tokens over the whole run, all stretches; `None` when any part is unknown.
+    pub tokens: Option<Usage>,
     /// Dollars over the whole run; `None` when any part is unknown.
     pub cost_usd: Option<f64>,
     /// Phases executed in this stretch.

@@ -113,6 +113,7 @@ impl From<TreeError> for CliError {
             TreeError::NotARepository { .. }
             | TreeError::NoWorkTree { .. }
             | TreeError::NoIdentity
+            | TreeError::Unfinished { .. }
             | TreeError::Pattern(_) => Self::Usage { message, hint, source },
             TreeError::NoGit { .. }
             | TreeError::Git { .. }
@@ -127,7 +128,6 @@ impl From<FindError> for CliError {
     fn from(error: FindError) -> Self {
         match error {
             FindError::Store(error) => error.into(),
-            FindError::NoRuns(_) => Self::usage(error.to_string(), "`fia run WORKFLOW PROMPT` starts one"),
             FindError::Unknown(_) | FindError::Ambiguous { .. } => {
                 Self::usage(error.to_string(), "`fia runs` lists the runs of this repository")
             }

@@ -45,7 +45,7 @@ impl Run {
         let asked = Post { kind: RowKind::Question, from: None, to: Some(agent), text: question, session: None };
         let asked = self.post(&asked)?;
         let order = question_order(agent, &asked.id);
-        self.look_at_own_files();
+        self.look_at_own_files()?;
         let before = self.guard.before().await?;
         let mut turned = self.put(&order, &asked, &choice, 1).await?;
         if is_lost(&turned) && self.with_state(|state| state.agents.entry(agent).is_some()) {

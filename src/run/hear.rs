@@ -62,7 +62,9 @@ impl Run {
             mentions,
             session: post.session.cloned(),
         };
-        Ok(channel::add_row(&self.place.dir.channel(), (self.now)().timestamp_millis(), row)?)
+        let row = channel::add_row(&self.place.dir.channel(), (self.now)().timestamp_millis(), row)?;
+        self.from_people.borrow_mut().posted(&row);
+        Ok(row)
     }
 
     /// Tells the channel what an agent noted for the next one.

@@ -183,7 +183,10 @@ impl Run {
     async fn elsewhere(&self, dead: &Dead<'_>) -> Result<AfterDeath, RunError> {
         let ready = match self.plan.relay {
             Relay::Off => None,
-            Relay::Auto | Relay::Resume => self.ready_fallback(dead.order).await?,
+            Relay::Auto | Relay::Resume => match self.ready_fallback(dead.order).await? {
+                Ok(ready) => ready,
+                Err((outcome, reason)) => return Ok(AfterDeath::End(PhaseResult::stopped(outcome, reason))),
+            },
         };
         let (waits, waits_since) = self.with_state(|state| {
             let phase = state.phases.get(&dead.order.order.phase);

@@ -1,5 +1,6 @@
 //! The index as a file: kept before a leg, put back after it under git's own lock.
 
+use std::ffi::OsString;
 use std::fs::{self, FileTimes, Permissions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -53,12 +54,14 @@ impl Index {
     ///
     /// When it cannot be written, or another git holds its lock for longer than 3 s.
     pub(crate) fn put_back(&self, repository: &Repository) -> Result<IndexChange, TreeError> {
-        let now = Self::capture(repository)?;
+        // One that cannot be read is another one, and so is one that git cannot make sense of.
+        let now = Self::capture(repository).ok();
         let bytes = |index: &Self| index.content.as_ref().map(|(bytes, _)| Arc::clone(bytes));
-        if bytes(&now) == bytes(self) {
+        if now.as_ref().is_some_and(|now| bytes(now) == bytes(self)) {
             return Ok(IndexChange::Same);
         }
-        let same = self.entries(repository)? == now.entries(repository)?;
+        let entries = now.and_then(|now| now.entries(repository).ok());
+        let same = entries.is_some() && entries == self.entries(repository).ok();
         self.write(repository)?;
         Ok(if same { IndexChange::Same } else { IndexChange::Different })
     }
@@ -81,9 +84,13 @@ impl Index {
     fn write(&self, repository: &Repository) -> Result<(), TreeError> {
         let (path, lock) = (place(repository), place(repository).with_extension("lock"));
         let error = |source| TreeError::io("put back the index", &path, source);
+        if path.is_dir() && !path.is_symlink() {
+            fs::remove_dir_all(&path).map_err(error)?;
+        }
         let Some((bytes, written)) = &self.content else {
             Self::lock(&lock, b"", None)?;
-            return fs::remove_file(&path).and_then(|()| fs::remove_file(&lock)).map_err(error);
+            let gone = if path.is_symlink() || path.exists() { fs::remove_file(&path) } else { Ok(()) };
+            return gone.and_then(|()| fs::remove_file(&lock)).map_err(error);
         };
         // git reads a file again when its time is not older than the index's: a newer index would hide edits.
         Self::lock(&lock, bytes, Some(*written))?;
@@ -117,6 +124,43 @@ impl Index {
                 Err(failed) => return Err(error(failed.error)),
             }
         }
+    }
+}
+
+/// The locks on an index, and what git writes while it holds one: a git that was killed leaves them.
+#[derive(Debug)]
+pub(crate) struct Locks {
+    folder: PathBuf,
+    there: Vec<OsString>,
+}
+
+impl Locks {
+    /// Those that are there now.
+    pub(crate) fn of(repository: &Repository) -> Self {
+        let folder = repository.git_dir.clone();
+        Self { there: Self::list(&folder), folder }
+    }
+
+    /// Removes those that came since.
+    ///
+    /// # Errors
+    ///
+    /// When one cannot be removed.
+    pub(crate) fn remove_new(&self) -> Result<(), TreeError> {
+        for name in Self::list(&self.folder).into_iter().filter(|name| !self.there.contains(name)) {
+            let path = self.folder.join(name);
+            fs::remove_file(&path).map_err(|source| TreeError::io("remove", path, source))?;
+        }
+        Ok(())
+    }
+
+    fn list(folder: &Path) -> Vec<OsString> {
+        let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let is_one = |name: &OsString| {
+            let name = name.as_encoded_bytes();
+            name == b"index.lock" || (name.starts_with(b"next-index-") && name.ends_with(b".lock"))
+        };
+        names.filter(is_one).collect()
     }
 }
 

@@ -224,6 +224,27 @@ impl Repository {
         Ok(())
     }
 
+    /// Sees that git would commit some files here: it does not in a merge, rebase, pick or revert that is not finished,
+    /// and not with conflicts in the index.
+    ///
+    /// # Errors
+    ///
+    /// [`TreeError::Unfinished`], and when git fails.
+    pub fn check_finished(&self) -> Result<(), TreeError> {
+        const BEGUN: [(&str, &str); 5] = [
+            ("rebase-merge", "rebase"),
+            ("rebase-apply", "rebase"),
+            ("MERGE_HEAD", "merge"),
+            ("CHERRY_PICK_HEAD", "cherry-pick"),
+            ("REVERT_HEAD", "revert"),
+        ];
+        if let Some((_, what)) = BEGUN.iter().find(|(name, _)| self.git_dir.join(name).exists()) {
+            return Err(TreeError::Unfinished { what });
+        }
+        let unmerged = self.git().run(&["ls-files", "--unmerged", "-z"])?;
+        if unmerged.is_empty() { Ok(()) } else { Err(TreeError::Unfinished { what: "merge of some files" }) }
+    }
+
     /// git at the top of the work tree.
     pub(crate) fn git(&self) -> Git {
         Git::at(&self.top)

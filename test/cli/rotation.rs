@@ -298,21 +298,11 @@ fn r6_4_a_rotation_whose_rename_fails_stands_down_and_is_tried_at_the_next_phase
 #[cfg(debug_assertions)]
 #[test]
 fn r6_4_a_crash_between_rotation_and_its_first_turn_still_reseeds() {
-    let count = |project: &Project, name: &str, value: &str| {
-        let mut command = project.command(&["run", "three", "do", "it", "-q"]);
-        crate::support::program::run(command.env(name, value))
-    };
+    // The record with number N is the Nth append.
+    let rotation = log_number(&three(&ceiling("5000"), [5000, 100, 100]).run("three"));
     let project = three(&ceiling("5000"), [5000, 100, 100]);
-    let counted = project.env().home().join("boundaries");
-    count(&project, "FIA_FAULT_COUNT", counted.to_str().unwrap());
-    let rotation = log_number(&project.log());
-    let boundaries = std::fs::read_to_string(counted).unwrap();
-    let mut appends = boundaries.lines().enumerate().filter(|(_, name)| *name == "append: after");
-    // Numbers of boundaries begin at 1, and the record with number N is the Nth append.
-    let boundary = appends.nth(rotation - 1).unwrap().0 + 1;
-
-    let project = three(&ceiling("5000"), [5000, 100, 100]);
-    let killed = count(&project, "FIA_FAULT_AT", &boundary.to_string());
+    let mut command = project.command(&["run", "three", "do", "it", "-q"]);
+    let killed = crate::support::program::run(command.env("FIA_FAULT_AT", format!("append: after {rotation}")));
     assert_eq!(killed.end(), "signal 9", "{killed}");
     let log = project.log();
     assert_eq!(log.story(&["session_rotation", "run_end"]), ["02_second session_rotation"]);
