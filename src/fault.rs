@@ -2,8 +2,8 @@
 //!
 //! Every append, rename and spawn passes a [`point`] before and after it. In a build with debug
 //! assertions two variables speak to them: `FIA_FAULT_COUNT` names a file to which each boundary that
-//! is passed adds a line with its name, and `FIA_FAULT_AT` is the number of the boundary, from 1, at
-//! which the process kills itself with SIGKILL. `FIA_FAULT_REFUSE` names a call that fails the first time
+//! is passed adds a line with its name, and `FIA_FAULT_AT` is the number of the boundary, from 1, or the
+//! name of those, at the first of which the process kills itself with SIGKILL. `FIA_FAULT_REFUSE` names a call that fails the first time
 //! ([`refuse`]), as on a file system that went read-only for a moment. A release build has none of this.
 
 /// Passes a boundary.
@@ -42,7 +42,7 @@ mod armed {
     static REFUSED: AtomicBool = AtomicBool::new(false);
 
     struct Faults {
-        at: Option<u64>,
+        at: Option<String>,
         count: Option<File>,
         passed: AtomicU64,
     }
@@ -51,7 +51,7 @@ mod armed {
 
     fn faults() -> &'static Faults {
         FAULTS.get_or_init(|| Faults {
-            at: env::var(AT).ok().and_then(|number| number.parse().ok()),
+            at: env::var(AT).ok(),
             count: env::var_os(COUNT).and_then(|path| OpenOptions::new().append(true).create(true).open(path).ok()),
             passed: AtomicU64::new(0),
         })
@@ -64,7 +64,7 @@ mod armed {
         if let Some(mut file) = faults.count.as_ref() {
             file.write_all(format!("{name}\n").as_bytes()).expect("the file of FIA_FAULT_COUNT takes a line");
         }
-        if faults.at == Some(number) {
+        if faults.at.as_ref().is_some_and(|at| at == name || *at == number.to_string()) {
             let own = rustix::process::getpid();
             rustix::process::kill_process(own, rustix::process::Signal::KILL).expect("a process may kill itself");
         }

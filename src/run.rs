@@ -158,6 +158,8 @@ pub struct Run {
     lock: RefCell<Lock>,
     from_people: RefCell<own::FromPeople>,
     heard: block::Heard,
+    /// What stood in the tree before the legs so far.
+    notes: RefCell<interrupted::Notes>,
     /// What phases of earlier runs of the workflow made, once somebody asked.
     earlier: OnceCell<Requests>,
     digests: RefCell<prompt::Digests>,

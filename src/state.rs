@@ -159,6 +159,9 @@ pub struct PhaseState {
     pub attempts: u32,
     /// When it was started last.
     pub started: DateTime<Utc>,
+    /// When the first of the attempts right before this one was started that were cut off; `None` when the one before
+    /// came to an end.
+    pub cut_off_since: Option<DateTime<Utc>>,
     /// Legs begun over all attempts.
     pub legs: u32,
     /// How it stands.

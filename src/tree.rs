@@ -23,6 +23,7 @@ mod leg;
 mod objects;
 mod packs;
 mod pattern;
+mod plain;
 mod refs;
 mod repository;
 mod restore;
@@ -38,6 +39,7 @@ use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use thiserror::Error;
@@ -178,12 +180,12 @@ pub struct Tree {
     skip: Option<RepoPath>,
 }
 
-/// What every path of the guard holds at one moment.
+/// What every path of the guard holds at one moment. A clone shares it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    files: BTreeMap<RepoPath, Content>,
+    files: Arc<BTreeMap<RepoPath, Content>>,
     /// Folders and their permission bits, to make them again and to tell which are new.
-    folders: BTreeMap<RepoPath, u32>,
+    folders: Arc<BTreeMap<RepoPath, u32>>,
 }
 
 impl Snapshot {
@@ -201,7 +203,7 @@ impl Snapshot {
 impl FromIterator<(RepoPath, Content)> for Snapshot {
     /// A snapshot of files alone, to compare another one with.
     fn from_iter<I: IntoIterator<Item = (RepoPath, Content)>>(files: I) -> Self {
-        Self { files: files.into_iter().collect(), folders: BTreeMap::new() }
+        Self { files: Arc::new(files.into_iter().collect()), folders: Arc::default() }
     }
 }
 
@@ -279,7 +281,7 @@ impl Tree {
         let files: BTreeMap<RepoPath, Content> = files.into_iter().collect();
         self.cache.keep_only(|path| files.contains_key(path), files.len());
         self.cache.save(&self.cache_file)?;
-        Ok(Snapshot { files, folders: seen.folders })
+        Ok(Snapshot { files: Arc::new(files), folders: Arc::new(seen.folders) })
     }
 
     /// What a path holds; read only when the stat cache does not know, or the store has not got it.

@@ -27,6 +27,9 @@ mod init;
 mod interrupted;
 #[path = "cli/man.rs"]
 mod man;
+#[cfg(target_os = "linux")]
+#[path = "cli/memory.rs"]
+mod memory;
 #[path = "cli/notify.rs"]
 mod notify;
 #[path = "cli/orphans.rs"]

@@ -4,16 +4,19 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Args;
+use serde::Serialize;
 
 use super::choose::{Chosen, Wanted, choose};
 use super::held::{repository_of, with_lock};
 use super::project::Project;
 use super::report::CliError;
 use crate::event::{Event, PathChange};
+use crate::ids::RunId;
 use crate::run;
 use crate::store::{Entry, LogReader, RunDir, StoreError, Tail};
-use crate::tree::{Tree, TreeOptions, Undo, UndoPath, UndoState};
+use crate::tree::{NotRestored, Tree, TreeOptions, Undo, UndoPath, UndoState};
 use crate::view::human::handle;
+use crate::view::json;
 
 /// Arguments of `fia undo`.
 #[derive(Debug, Args)]
@@ -26,6 +29,23 @@ pub(super) struct UndoArgs {
     /// Bring back what this rollback undid, instead of undoing what the run changed
     #[arg(long, value_name = "N")]
     rescue: Option<u32>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// The answer of `fia undo --json`.
+#[derive(Debug, Serialize)]
+struct Answer<'a> {
+    run: &'a RunId,
+    /// The rollback that is brought back; null where the run is undone.
+    rescue: Option<u32>,
+    /// Whether it was done, not only looked at.
+    applied: bool,
+    /// Every path, in order.
+    paths: &'a [UndoPath],
+    /// What could not be put back.
+    failed: &'a [NotRestored],
 }
 
 /// Shows or does an undo.
@@ -36,11 +56,22 @@ pub(super) fn undo(args: &UndoArgs) -> Result<ExitCode, CliError> {
     if args.apply {
         return with_lock(&project, &run, || {
             let (tree, undo) = look(&project, &chosen, args.rescue)?;
-            apply(&tree, &undo)
+            let failed = tree.apply(&undo)?;
+            let mut out = io::stdout().lock();
+            if args.json {
+                answer(&mut out, args, &run, &undo, &failed)?;
+            } else {
+                preview(&mut out, &undo)?;
+            }
+            applied(&failed)
         });
     }
     let (_, undo) = look(&project, &chosen, args.rescue)?;
     let mut out = io::stdout().lock();
+    if args.json {
+        answer(&mut out, args, &run, &undo, &[])?;
+        return Ok(ExitCode::SUCCESS);
+    }
     preview(&mut out, &undo)?;
     if undo.of(UndoState::Restore).next().is_some() {
         let rescue = args.rescue.map(|number| format!(" --rescue {number}")).unwrap_or_default();
@@ -132,9 +163,18 @@ fn line(path: &UndoPath) -> String {
     format!("  {what:<12}{}", path.path)
 }
 
-fn apply(tree: &Tree, undo: &Undo) -> Result<ExitCode, CliError> {
-    let failed = tree.apply(undo)?;
-    preview(&mut io::stdout().lock(), undo)?;
+fn answer(
+    out: &mut dyn Write,
+    args: &UndoArgs,
+    run: &RunId,
+    undo: &Undo,
+    failed: &[NotRestored],
+) -> Result<(), CliError> {
+    let answer = Answer { run, rescue: args.rescue, applied: args.apply, paths: &undo.paths, failed };
+    Ok(json::write(out, &answer)?)
+}
+
+fn applied(failed: &[NotRestored]) -> Result<ExitCode, CliError> {
     if failed.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }

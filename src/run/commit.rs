@@ -13,16 +13,16 @@ impl Run {
     pub(super) async fn commit_phase(&self, order: &Order) -> Result<PhaseResult, RunError> {
         let message = self.commit_message();
         let subject = message.lines().next().unwrap_or_default().to_owned();
-        let (base, changes, declared) = self.with_state(|state| {
+        let (base, changes, declared, cut_off_since) = self.with_state(|state| {
             let base = state.origin.as_ref().and_then(|origin| origin.base.clone());
-            (base, state.made.clone(), declared(state))
+            let cut_off_since = state.phases.get(&order.phase).and_then(|phase| phase.cut_off_since);
+            (base, state.made.clone(), declared(state), cut_off_since)
         });
         let outcome = self
             .guard
             .with(move |tree| {
-                let order =
-                    CommitOrder { base: base.as_deref(), changes: &changes, message: &message, declared: &declared };
-                tree.commit(&order)
+                let (base, declared) = (base.as_deref(), declared.as_slice());
+                tree.commit(&CommitOrder { base, changes: &changes, message: &message, declared, cut_off_since })
             })
             .await?;
         let left_out = |reasons: &[LeftOutReason]| {
@@ -39,7 +39,12 @@ impl Run {
             mixed: left_out(&[LeftOutReason::Mixed]),
             unfit: left_out(&unfit),
         };
-        self.record(Some(&order.phase), Event::Committed(committed))?;
+        // It may be that all but the end of the phase was written down by a fia that died then.
+        let known =
+            committed.commit.as_ref().is_some_and(|commit| self.with_state(|state| state.commits.contains(commit)));
+        if !known {
+            self.record(Some(&order.phase), Event::Committed(committed))?;
+        }
         self.tell_of_hooks(order, &outcome.changed_by_hooks)?;
         if let Some(words) = outcome.refused {
             let message = format!("a commit hook refused: {}", words.trim());

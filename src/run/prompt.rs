@@ -44,7 +44,10 @@ impl Run {
         let text = render_system(&self.plan.agents[agent].system, values)
             .map_err(|source| RunError::Prompt { phase: PhaseName::new(agent.as_str()), source })?;
         match self.place.dir.read(&place)? {
-            Some(stored) if stored == text.as_bytes() => {}
+            Some(stored) if stored == text.as_bytes() => {
+                self.ledger.borrow_mut().learn(&place, &stored);
+                return Ok(text);
+            }
             Some(stored) => self.prefix_changed(agent, text.as_bytes(), &stored)?,
             None => {}
         }
@@ -163,9 +166,20 @@ impl Run {
         self.residents.discard(agent);
         let Some(file) = engine::for_name(choice.engine).facts().session_file else { return Ok(Vec::new()) };
         match self.place.dir.archive(agent, file) {
-            Ok(archived) => Ok(archived.into_iter().collect()),
+            Ok(Some(archived)) => Ok(vec![archived]),
+            Ok(None) => Ok(self.archived_unrecorded(agent, file).into_iter().collect()),
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    /// A session file that was moved aside by a fia that died before it could record that.
+    fn archived_unrecorded(&self, agent: &AgentName, file: &str) -> Option<String> {
+        let last = self.place.dir.last_archived(agent, file)?;
+        let recorded = self.with_state(|state| {
+            let retired = state.agents.entry(agent).into_iter().flat_map(|entry| &entry.retired);
+            retired.into_iter().any(|retired| retired.transcript.as_ref() == Some(&last))
+        });
+        (!recorded).then_some(last)
     }
 
     /// The session that a leg goes on with, or a fresh one and the preamble that it begins with.

@@ -216,6 +216,7 @@ impl RunState {
             order: order.clone(),
             attempts: start.attempt,
             started: record.ts,
+            cut_off_since: None,
             legs: 0,
             progress: Progress::Open,
             envelope: None,
@@ -238,6 +239,8 @@ impl RunState {
             // Legs, spend, changes and deaths of an earlier attempt are still the phase's own.
             Some(known) => {
                 known.attempts = start.attempt;
+                let cut_off = known.progress == Progress::Interrupted;
+                known.cut_off_since = known.cut_off_since.or(Some(known.started)).filter(|_| cut_off);
                 known.started = record.ts;
                 known.progress = Progress::Open;
                 known.envelope = None;

@@ -117,7 +117,7 @@ impl Journal {
         })
     }
 
-    /// Appends one record: a whole line, in one write with those that were held. Times are kept to the millisecond.
+    /// Appends one record: a whole line, in one write, after those that were held. Times are kept to the millisecond.
     ///
     /// # Errors
     ///
@@ -135,8 +135,8 @@ impl Journal {
         Ok(record)
     }
 
-    /// Numbers one record that is written with the next one, or by [`Journal::flush`]: a burst of small facts costs
-    /// one write. Nothing may be done on the strength of it before.
+    /// Numbers one record that is written before the next one, or by [`Journal::flush`]: a burst of small facts shares
+    /// the looks at the log and its copy. Nothing may be done on the strength of it before.
     ///
     /// # Errors
     ///
@@ -175,10 +175,12 @@ impl Journal {
             self.compare()?;
         }
         self.state = State::Broken;
-        crate::fault::point("append: before");
-        // One call, unless the system takes only a part: then the rest follows.
-        self.file.write_all(&self.written).map_err(StoreError::io("append to", &self.path))?;
-        crate::fault::point("append: after");
+        for line in self.written.split_inclusive(|byte| *byte == b'\n') {
+            crate::fault::point("append: before");
+            // One call, unless the system takes only a part: then the rest follows.
+            self.file.write_all(line).map_err(StoreError::io("append to", &self.path))?;
+            crate::fault::point("append: after");
+        }
         self.twin.append(&self.written).map_err(StoreError::io("keep a copy of", &self.path))?;
         self.stamp = Stamp::of(&self.file).map_err(StoreError::io("append to", &self.path))?;
         self.state = State::AtLineStart;

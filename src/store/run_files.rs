@@ -99,11 +99,20 @@ impl RunDir {
             .map(|number| format!("{stem}.{number}.rotated.{extension}"))
             .find(|name| fs::symlink_metadata(dir.join(name)).is_err())
             .unwrap_or_default();
-        crate::fault::point("rename: before");
+        crate::fault::point("archive: before");
         let renamed = crate::fault::refuse("archive").and_then(|()| fs::rename(&live, dir.join(&name)));
         renamed.map_err(StoreError::io("rename", &live))?;
-        crate::fault::point("rename: after");
+        crate::fault::point("archive: after");
         Ok(Some(format!("agents/{agent}/{name}")))
+    }
+
+    /// The session file of an agent that was moved aside last, as [`RunDir::archive`] names it.
+    pub fn last_archived(&self, agent: &AgentName, file: &str) -> Option<String> {
+        let dir = self.agent(agent);
+        let (stem, extension) = file.rsplit_once('.').unwrap_or((file, "old"));
+        let names = (1..u32::MAX).map(|number| format!("{stem}.{number}.rotated.{extension}"));
+        let last = names.take_while(|name| fs::symlink_metadata(dir.join(name)).is_ok()).last()?;
+        Some(format!("agents/{agent}/{last}"))
     }
 
     /// Moves a file that cannot be read out of the way, to `NAME.damaged`, in the place of one that went before it.

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::Path;
 
+use chrono::{DateTime, Utc};
+
 use super::folder::{ancestors, any_below};
 use super::git::{self, Git};
 use super::index::{self, Index};
@@ -21,6 +23,8 @@ pub struct CommitOrder<'a> {
     pub message: &'a str,
     /// What an envelope declares as changed.
     pub declared: &'a [RepoPath],
+    /// When an earlier try began that was cut off; it may have made the commit.
+    pub cut_off_since: Option<DateTime<Utc>>,
 }
 
 /// How a commit went.
@@ -108,7 +112,12 @@ impl Tree {
                 outcome.commit = head.commit().map(str::to_owned);
                 outcome.paths = paths_of_head(repository)?;
             }
-            Attempt::Nothing => return Ok(outcome),
+            Attempt::Nothing => {
+                if let Some(paths) = made_before(repository, &chosen, order.cut_off_since)? {
+                    (outcome.commit, outcome.paths) = (head.commit().map(str::to_owned), paths);
+                }
+                return Ok(outcome);
+            }
             Attempt::Refused(words) => outcome.refused = Some(words),
         }
         outcome.changed_by_hooks = compare(&now, &self.snapshot()?);
@@ -200,6 +209,22 @@ impl Tree {
         })?;
         Ok(git::text(&filtered) == entry.id)
     }
+}
+
+/// The paths of the commit that is checked out, if a try that began at `since` can have made it: it is no older, and
+/// holds nothing but what was to be committed.
+fn made_before(
+    repository: &Repository,
+    chosen: &BTreeSet<RepoPath>,
+    since: Option<DateTime<Utc>>,
+) -> Result<Option<Vec<RepoPath>>, TreeError> {
+    let (Some(since), Some(commit)) = (since, repository.head()?.commit().map(str::to_owned)) else { return Ok(None) };
+    let time = git::text(&repository.git().run(&["show", "--no-patch", "--format=%ct", &commit])?);
+    if time.parse::<i64>().is_ok_and(|time| time < since.timestamp()) {
+        return Ok(None);
+    }
+    let paths = paths_of_head(repository)?;
+    Ok((!paths.is_empty() && paths.iter().all(|path| chosen.contains(path))).then_some(paths))
 }
 
 /// What the run made of each path.

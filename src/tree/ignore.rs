@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -76,7 +76,8 @@ impl IgnoreRules {
         let rules = Self::capture(repository, skip)?;
         let error = |source| TreeError::io("keep the ignore rules in", file, source);
         let mut new = tempfile::NamedTempFile::new_in(file.parent().unwrap_or(Path::new("."))).map_err(error)?;
-        serde_json::to_writer(new.as_file_mut(), &rules).map_err(|source| error(source.into()))?;
+        let json = serde_json::to_vec(&rules).map_err(|source| error(source.into()))?;
+        new.write_all(&json).map_err(error)?;
         new.as_file().sync_all().map_err(error)?;
         new.persist(file).map_err(|failed| error(failed.error))?;
         Ok(rules)

@@ -166,7 +166,7 @@ fn command(start: &[&str], values: &[&String]) -> Vec<u8> {
 /// Branches that other work trees have checked out.
 fn checked_out_elsewhere(repository: &Repository) -> Result<BTreeSet<String>, TreeError> {
     use std::os::unix::ffi::OsStrExt as _;
-    let listed = repository.git().run(&["worktree", "list", "--porcelain", "-z"])?;
+    let listed = repository.list_work_trees()?;
     let (mut branches, mut ours) = (BTreeSet::new(), false);
     for line in git::records(&listed) {
         if let Some(path) = line.strip_prefix(b"worktree ") {

@@ -58,11 +58,15 @@ impl<'a> Walk<'a> {
         let mut level = vec![(RepoPath::new(""), Place::Open)];
         while !level.is_empty() {
             let share = level.len().div_ceil(threads).max(MIN_SHARE);
-            let parts: Vec<_> = std::thread::scope(|scope| {
-                let parts = level.chunks(share).map(|share| scope.spawn(|| self.folders(share)));
-                let running: Vec<_> = parts.collect();
-                running.into_iter().map(|part| part.join().expect("a walk does not panic")).collect()
-            });
+            let parts: Vec<_> = if level.len() <= share {
+                vec![self.folders(&level)]
+            } else {
+                std::thread::scope(|scope| {
+                    let parts = level.chunks(share).map(|share| scope.spawn(|| self.folders(share)));
+                    let running: Vec<_> = parts.collect();
+                    running.into_iter().map(|part| part.join().expect("a walk does not panic")).collect()
+                })
+            };
             level = Vec::new();
             for part in parts {
                 let (found, below) = part?;

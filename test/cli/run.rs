@@ -260,3 +260,19 @@ fn r2_3_there_is_no_colour_and_no_live_block_off_a_terminal() {
     }
     assert!(!finished.stderr.contains('\u{1b}'), "{finished}");
 }
+
+#[test]
+fn r10_8_an_engine_is_given_the_environment_with_what_env_sets_and_unsets() {
+    let project = Project::new()
+        .config(
+            "defaults: { coding_agent: scripted, model: rehearsal }\n\
+             engines: { scripted: { script: rehearsal.yaml, env: { SET: given, UNSET: null } } }\n",
+        )
+        .script("phases: { '*': [{ do: [{ run: 'echo ${SET-none} ${UNSET-none} ${KEPT-none} > seen' }] }] }\n")
+        .committed();
+    let mut command = project.command(&["run", "prompt", "x", "-q"]);
+    command.env("UNSET", "of the caller").env("KEPT", "kept");
+    let finished = program::run(&mut command);
+    assert_eq!(finished.end(), "exit 0", "{finished}");
+    assert_eq!(project.env().read("seen"), "given none kept\n");
+}

@@ -1,6 +1,7 @@
 //! `fia undo`.
 
 use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
 
 use super::resume::judged;
 use crate::support::project::Project;
@@ -39,4 +40,29 @@ fn r2_2_an_undo_that_cannot_put_a_file_back_failed_on_the_machine() {
     assert_eq!(undone.end(), "exit 3", "{undone}");
     assert!(undone.stderr.contains("not all could be put back") && undone.stderr.contains("`untracked`"), "{undone}");
     assert_eq!(project.env().read("untracked"), "built");
+}
+
+#[test]
+fn an_undo_answers_in_json_what_it_would_do_and_what_it_did() {
+    let project = judged();
+    project.run("judged");
+    let made = json!({"kind": "file", "mode": 0o644, "id": blob(&project, "made")});
+    let answer = |rescue: Option<u32>, applied: bool, state: &str, now: &Value, wanted: &Value| {
+        let paths = json!([{"path": "src/new", "now": now, "wanted": wanted, "state": state}]);
+        json!({"run": project.runs()[0], "rescue": rescue, "applied": applied, "paths": paths, "failed": []})
+    };
+    assert_eq!(project.json(&["undo", "--json"]), answer(None, false, "restore", &made, &Value::Null));
+    project.env().write("src/new", "edited");
+    let edited = json!({"kind": "file", "mode": 0o644, "id": blob(&project, "edited")});
+    assert_eq!(project.json(&["undo", "--apply", "--json"]), answer(None, true, "conflict", &edited, &Value::Null));
+    project.env().write("src/new", "made");
+    assert_eq!(project.json(&["undo", "--apply", "--json"]), answer(None, true, "restore", &made, &Value::Null));
+    assert_eq!(project.json(&["undo", "--json"]), answer(None, false, "done", &Value::Null, &Value::Null));
+}
+
+/// The id of a content.
+fn blob(project: &Project, text: &str) -> String {
+    project.env().write_home("content", text);
+    let path = project.env().home().join("content").display().to_string();
+    project.env().git(&["hash-object", "--no-filters", &path]).trim().to_owned()
 }
