@@ -1,6 +1,5 @@
 //! Files of fia are the user's alone (SPEC 5.5).
 
-use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
