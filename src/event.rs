@@ -42,6 +42,23 @@ pub struct Record {
     pub event: Event,
 }
 
+impl Record {
+    /// Whether a stretch tells it. What an agent does that is asked something between two stretches is of no phase,
+    /// and a verdict is taken in before the next one begins: the time until either is nobody's work.
+    pub fn is_of_a_stretch(&self) -> bool {
+        let own = matches!(
+            self.event,
+            Event::RunStart(_)
+                | Event::RunEnd(_)
+                | Event::PhaseReused(_)
+                | Event::StepSkipped(_)
+                | Event::Waiting(_)
+                | Event::BudgetWarning(_)
+        );
+        own || self.phase.is_some()
+    }
+}
+
 /// A fact of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
@@ -183,8 +200,8 @@ pub struct RunEnd {
     pub outcome: Outcome,
     /// Why, for people.
     pub reason: String,
-    /// Tokens over the whole run, all stretches.
-    pub tokens: Usage,
+    /// Tokens over the whole run, all stretches; `None` when any part is unknown.
+    pub tokens: Option<Usage>,
     /// Dollars over the whole run; `None` when any part is unknown.
     pub cost_usd: Option<f64>,
     /// Phases executed in this stretch.
@@ -538,6 +555,15 @@ pub struct EngineContinuation {
     pub leg: u32,
     /// Size of that preamble.
     pub preamble_bytes: usize,
+    /// What the engine before it died of.
+    #[serde(default)]
+    pub kind: Option<FailureKind>,
+    /// That engine.
+    #[serde(default)]
+    pub from: Option<EngineName>,
+    /// The engine that goes on; the same one after a retry.
+    #[serde(default)]
+    pub to: Option<EngineName>,
 }
 
 /// Payload of `cache_break`.
@@ -629,6 +655,18 @@ pub struct Delivery {
     pub delivery: String,
     /// What was staged, a list each.
     pub lists: Vec<DeliveredList>,
+    /// Where the agent stands once the phase succeeds; with the ids of the lists it is what is kept.
+    #[serde(default)]
+    pub watermark: Option<DeliveredMark>,
+}
+
+/// The place in the channel that a delivery leads to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeliveredMark {
+    /// The native session that hears it; null for a fresh one, whose id is not known yet.
+    pub native: Option<SessionId>,
+    /// The newest of the times of all rows.
+    pub last_at: i64,
 }
 
 /// Rows of one list of the channel that a delivery covers.

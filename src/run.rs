@@ -56,6 +56,7 @@ use crate::tree::TreeError;
 
 use stop::Urgency;
 
+pub use interrupted::{Unrecorded, unrecorded};
 pub use site::{home, start_apart};
 pub use start::{
     Beginning, Begun, Place, Questioning, Resumption, StartError, fold, lock, plan_of, question, resume, start,
@@ -86,6 +87,17 @@ pub struct Bells {
     pub level: watch::Receiver<Level>,
     /// Counts up when files of the run changed: `stop`, `approval.json`.
     pub news: watch::Receiver<u64>,
+    /// Who is there to be asked.
+    pub audience: Audience,
+}
+
+/// Whether an approval is asked for where the run was started; by the files of the run it can always be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// A person at a terminal, who is waited for.
+    Terminal,
+    /// Nobody: a step that does not say how long to wait does not wait.
+    Nobody,
 }
 
 /// Why a run could not go on. The log is the truth, so a failed append ends it.
@@ -145,8 +157,7 @@ pub struct Run {
     guard: guard::Guard,
     /// Held as long as the run lives.
     lock: RefCell<Lock>,
-    /// Whether an answer of a person was there before the leg.
-    answered: Cell<bool>,
+    from_people: RefCell<own::FromPeople>,
     heard: block::Heard,
     /// What stood in the tree before the legs so far.
     notes: RefCell<interrupted::Notes>,
@@ -239,7 +250,7 @@ impl Run {
             RunEnd {
                 outcome,
                 reason,
-                tokens: state.spend.usage,
+                tokens: state.spend.known_usage(),
                 cost_usd: state.spend.known_cost(),
                 phases: count(state.phases.values().filter(here).count()),
                 replayed: count(state.reused),

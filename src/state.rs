@@ -178,6 +178,8 @@ pub struct PhaseState {
     pub transient_deaths: u32,
     /// Whether any engine died in this phase since its last success.
     pub death_marker: bool,
+    /// The engine that died last in it, and of what.
+    pub last_death: Option<(EngineName, FailureKind)>,
     /// Kinds of failure for which it was given a fresh session, once each: overflow, lost session.
     pub renewed: BTreeSet<FailureKind>,
     /// The wait for a limit that it ended with, until it is started again.
@@ -247,14 +249,30 @@ pub struct Spend {
     pub unknown_cost: u32,
     /// Turns in all.
     pub turns: u32,
+    /// Agents whose turn has begun and not ended.
+    pub open: BTreeSet<AgentName>,
     /// Milliseconds of earlier stretches; of one that was killed, up to its last record.
     pub earlier_ms: u64,
 }
 
 impl Spend {
+    /// Takes turns as lost, whose end nobody recorded: what they spent stays unknown.
+    fn lose_turns(&mut self, agents: impl IntoIterator<Item = AgentName>) {
+        for agent in agents {
+            if self.open.remove(&agent) {
+                (self.unknown_usage, self.unknown_cost) = (self.unknown_usage + 1, self.unknown_cost + 1);
+            }
+        }
+    }
+
+    /// Tokens, or `None` when those of any turn are unknown.
+    pub fn known_usage(&self) -> Option<Usage> {
+        (self.unknown_usage == 0 && self.open.is_empty()).then_some(self.usage)
+    }
+
     /// Dollars, or `None` when those of any turn are unknown.
     pub fn known_cost(&self) -> Option<f64> {
-        (self.unknown_cost == 0).then_some(self.cost_usd)
+        (self.unknown_cost == 0 && self.open.is_empty()).then_some(self.cost_usd)
     }
 }
 

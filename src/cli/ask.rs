@@ -8,6 +8,7 @@ use clap::Args;
 
 use super::message::{roster, words};
 use super::project::Project;
+use super::reading;
 use super::report::CliError;
 use super::signals::Signals;
 use crate::ids::AgentName;
@@ -35,7 +36,7 @@ pub(super) struct AskArgs {
 pub(super) fn ask(args: &AskArgs) -> Result<ExitCode, CliError> {
     let project = Project::open(None)?;
     project.warn();
-    let dir = project.data.find(args.run.as_deref())?;
+    let dir = reading::find(&project.data, args.run.as_deref())?;
     let question = words(&args.text)?;
     let agent = agent(&dir, &args.agent)?;
     let (asked, signalled) = put(&project, &dir, &agent, &question)?;

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use super::reading::{life, projection};
+use super::reading::{self, life, projection};
 use super::report::CliError;
 use crate::event::Outcome;
 use crate::store::{DataDir, RunDir};
@@ -33,7 +33,7 @@ pub(super) struct Chosen {
 /// Finds the run: the one that is named, else the only one that fits, which is then said on standard error.
 /// `command` is what was asked for, as people type it.
 pub(super) fn choose(data: &DataDir, part: Option<&str>, wanted: Wanted, command: &str) -> Result<Chosen, CliError> {
-    if part.is_some() {
+    if let Some(part) = part {
         let dir = data.find(part)?;
         return look(data, dir)?
             .ok_or_else(|| CliError::usage("this run has no records", "it was killed before it began; start another"));
@@ -62,8 +62,8 @@ pub(super) fn choose(data: &DataDir, part: Option<&str>, wanted: Wanted, command
 
 fn candidates(data: &DataDir, wanted: Wanted) -> Result<Vec<Chosen>, CliError> {
     let (mut live, mut unfinished) = (Vec::new(), Vec::new());
-    for run in data.list()? {
-        let Some(found) = look(data, data.run(&run))? else { continue };
+    for reading::Known { dir, life, projection } in reading::known(data)? {
+        let found = Chosen { dir, projection, life };
         match (found.life, found.projection.run.outcome) {
             (Life::Alive, _) => live.push(found),
             (Life::Gone, Some(Outcome::GoalMet)) => {}

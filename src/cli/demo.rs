@@ -13,6 +13,7 @@ use super::run::go;
 use super::screen::{Loudness, Screen};
 use crate::plan::build::{Request, build};
 use crate::run;
+use crate::view::ending::Brake;
 
 /// What the demo repository begins with. The script lies outside, with the config, as a user would have it.
 const FILES: [(&str, &str); 5] = [
@@ -54,7 +55,7 @@ pub(super) fn demo(args: &DemoArgs) -> Result<ExitCode, CliError> {
     let request = Request { workflow: "demo", prompt: PROMPT, choices: &[] };
     let (plan, stop) = build(&project.loaded.config, request)?;
     let ran = go(&project, Screen::new(Loudness::Usual), |beginning| run::start(beginning, plan, stop, None))?;
-    ran.screen.end();
+    ran.screen.end(Brake::of(&project.data));
     let told = match &scratch {
         Scratch::Kept(dir) => {
             format!("\nLook around: cd {} && fia show && fia events && git log --stat", dir.display())

@@ -60,7 +60,7 @@ pub(super) struct EventsArgs {
 /// Prints the events of a run.
 pub(super) fn events(args: &EventsArgs) -> Result<ExitCode, CliError> {
     let data = reading::data()?;
-    let dir = data.find(args.run.as_deref())?;
+    let dir = reading::find(&data, args.run.as_deref())?;
     let filter = filter(args)?;
     let offset = match args.last {
         Some(last) => offset_of_matching(&dir, &filter, last)?,

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::reading::{life, projection};
+use super::reading::life;
 use super::report::CliError;
 use super::spans::{Collector, Export};
 use super::{paint_stdout, reading, width_stdout};
@@ -54,7 +54,7 @@ pub(super) struct ModelsArgs {
 /// Reports a run, in one pass over its log.
 pub(super) fn report(args: &ReportArgs) -> Result<ExitCode, CliError> {
     let data = reading::data()?;
-    let dir = data.find(args.run.as_deref())?;
+    let dir = reading::find(&data, args.run.as_deref())?;
     let life = life(&data, &dir)?;
     let mut folds = Folds::new(args)?;
     reading::records(&dir, |record| folds.push(record))?;
@@ -79,12 +79,7 @@ pub(super) fn report(args: &ReportArgs) -> Result<ExitCode, CliError> {
 /// Lists engines and models over all runs.
 pub(super) fn models(args: &ModelsArgs) -> Result<ExitCode, CliError> {
     let data = reading::data()?;
-    let mut rows = Vec::new();
-    for run in data.list()? {
-        let dir = data.run(&run);
-        let known = projection(&dir, life(&data, &dir)?)?;
-        rows.extend(known.into_iter().flat_map(|known| known.models));
-    }
+    let rows: Vec<_> = reading::known(&data)?.flat_map(|known| known.projection.models).collect();
     let mut out = io::stdout().lock();
     if args.json {
         json::write(&mut out, &ModelList::over(rows))?;

@@ -14,7 +14,7 @@ use super::{paint_stdout, width_stdout};
 use crate::event::Event;
 use crate::run::orphan;
 use crate::store::{Entry, LogReader, RunDir, StoreError, Tail};
-use crate::view::ending::Ending;
+use crate::view::ending::{Brake, Ending};
 use crate::view::frame::Frame;
 use crate::view::human::handle;
 use crate::view::json::{self, AgentList, PhaseList, RunList, Shown};
@@ -46,14 +46,7 @@ pub(super) struct RunsArgs {
 pub(super) fn runs(args: &RunsArgs) -> Result<ExitCode, CliError> {
     let data = reading::data()?;
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
-    let mut rows = Vec::new();
-    for run in data.list()?.into_iter().take(limit) {
-        let dir = data.run(&run);
-        let life = life(&data, &dir)?;
-        if let Some(projection) = projection(&dir, life)? {
-            rows.push((projection.run, life));
-        }
-    }
+    let rows: Vec<_> = reading::known(&data)?.take(limit).map(|known| (known.projection.run, known.life)).collect();
     let listed = rows.iter().map(|(run, life)| (run, *life));
     let mut out = io::stdout().lock();
     if args.json {
@@ -67,12 +60,13 @@ pub(super) fn runs(args: &RunsArgs) -> Result<ExitCode, CliError> {
 /// Shows a run.
 pub(super) fn show(args: &RunArg) -> Result<ExitCode, CliError> {
     let (projection, life, dir) = one(args)?;
+    let brake = Brake::of(&reading::data()?);
     let frame = frame(&dir)?;
     let mut out = io::stdout().lock();
     if args.json {
         json::write(&mut out, &Shown::of(&projection, life))?;
     } else {
-        let ending = Ending { state: &projection, frame: &frame, savings: None };
+        let ending = Ending { state: &projection, frame: &frame, savings: None, brake };
         tables::show(&mut out, ending, life, Utc::now(), width_stdout(), paint_stdout())?;
         if projection.run.worktree {
             worktree::say(&Project::open(None)?, &projection, &mut out);
@@ -107,7 +101,7 @@ pub(super) fn agents(args: &RunArg) -> Result<ExitCode, CliError> {
 
 fn one(args: &RunArg) -> Result<(Projection, Life, RunDir), CliError> {
     let data = reading::data()?;
-    let dir = data.find(args.run.as_deref())?;
+    let dir = reading::find(&data, args.run.as_deref())?;
     let life = life(&data, &dir)?;
     let projection = projection(&dir, life)?.ok_or_else(|| {
         CliError::usage(format!("run `{}` has no records", dir.run()), "it was killed before it began; start another")

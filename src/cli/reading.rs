@@ -7,8 +7,11 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use chrono::Utc;
+
 use super::project::Project;
 use super::report::CliError;
+use super::say;
 use crate::config::{self, Surroundings};
 use crate::event::Record;
 use crate::event::wire::Line;
@@ -59,15 +62,97 @@ pub(super) fn records(dir: &RunDir, mut each: impl FnMut(&Record) -> Result<(), 
     Ok(())
 }
 
-/// What is known of a run: its run file, or its log where that is missing, damaged or behind.
-pub(super) fn projection(dir: &RunDir, life: Life) -> Result<Option<Projection>, StoreError> {
-    match atomic::load_json::<Projection>(&dir.run_file()) {
-        // A fia that was killed may have left the file behind its log.
-        Ok(Some(projection)) if life == Life::Gone && is_behind(&projection, dir)? => fold(dir),
-        Ok(Some(projection)) => Ok(Some(projection)),
-        Ok(None) | Err(StoreError::Damaged { .. }) => fold(dir),
+/// The run that a reading command means: the one that is named by its id or a part, else the one that was started
+/// last. Runs without a record that can be read are named on standard error and passed over.
+pub(super) fn find(data: &DataDir, part: Option<&str>) -> Result<RunDir, CliError> {
+    if let Some(part) = part {
+        return Ok(data.find(part)?);
+    }
+    for run in data.list()? {
+        let dir = data.run(&run);
+        match has_records(&dir) {
+            Ok(true) => return Ok(dir),
+            Ok(false) => pass_over(&dir, None),
+            Err(error) => pass_over(&dir, Some(error)),
+        }
+    }
+    let message = format!("there is no run in `{}`", data.runs().display());
+    Err(CliError::usage(message, "`fia run WORKFLOW PROMPT` starts one"))
+}
+
+/// A run and what is known of it.
+pub(super) struct Known {
+    pub(super) dir: RunDir,
+    pub(super) life: Life,
+    pub(super) projection: Projection,
+}
+
+/// All runs, the one that was started last first. What cannot be read, or has no record, is named on standard error
+/// and passed over.
+pub(super) fn known(data: &DataDir) -> Result<impl Iterator<Item = Known>, CliError> {
+    Ok(data.list()?.into_iter().filter_map(|run| {
+        let dir = data.run(&run);
+        let look = || {
+            let life = life(data, &dir)?;
+            Ok(projection(&dir, life)?.map(|projection| (life, projection)))
+        };
+        match look() {
+            Ok(Some((life, projection))) => return Some(Known { dir, life, projection }),
+            Ok(None) => pass_over(&dir, None),
+            Err(error) => pass_over(&dir, Some(error)),
+        }
+        None
+    }))
+}
+
+/// Names a run that is passed over.
+pub(super) fn pass_over(dir: &RunDir, error: Option<StoreError>) {
+    let why = match error {
+        None => format!("it has no records (remove `{}` if it is nothing)", dir.path().display()),
+        Some(error) => with_cause(&error),
+    };
+    say(&format!("warning: run {} is passed over: {why}", dir.run()));
+}
+
+fn with_cause(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {}", with_cause(cause)))
+}
+
+fn has_records(dir: &RunDir) -> Result<bool, StoreError> {
+    let Some(mut log) = log(dir)? else { return Ok(false) };
+    while let Some(entry) = log.next()? {
+        if matches!(entry, Entry::Record { .. }) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The log of a run, if there is one.
+fn log(dir: &RunDir) -> Result<Option<LogReader>, StoreError> {
+    match LogReader::open(&dir.events(), Tail::Final) {
+        Ok(reader) => Ok(Some(reader)),
+        Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// What is known of a run: its run file, or its log where that is missing, damaged or behind.
+pub(super) fn projection(dir: &RunDir, life: Life) -> Result<Option<Projection>, StoreError> {
+    let mut known = match atomic::load_json::<Projection>(&dir.run_file()) {
+        // A fia that was killed may have left the file behind its log.
+        Ok(Some(projection)) if life == Life::Gone && is_behind(&projection, dir)? => fold(dir)?,
+        Ok(Some(projection)) => Some(projection),
+        Ok(None) | Err(StoreError::Damaged { .. }) => fold(dir)?,
+        Err(error) => return Err(error),
+    };
+    // Between two records time passes too.
+    if let (Life::Alive, Some(Projection { run, .. })) = (life, &mut known)
+        && run.outcome.is_none()
+    {
+        run.elapsed_ms = run.so_far(Utc::now());
+    }
+    Ok(known)
 }
 
 /// Whether the log has a record after the one that a run file was made at.
@@ -84,11 +169,7 @@ fn is_behind(projection: &Projection, dir: &RunDir) -> Result<bool, StoreError> 
 }
 
 fn fold(dir: &RunDir) -> Result<Option<Projection>, StoreError> {
-    let mut reader = match LogReader::open(&dir.events(), Tail::Final) {
-        Ok(reader) => reader,
-        Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
+    let Some(mut reader) = log(dir)? else { return Ok(None) };
     let (mut projection, mut any) = (Projection::default(), false);
     while let Some(entry) = reader.next()? {
         if let Entry::Record { line, .. } = entry

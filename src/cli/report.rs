@@ -128,7 +128,6 @@ impl From<FindError> for CliError {
     fn from(error: FindError) -> Self {
         match error {
             FindError::Store(error) => error.into(),
-            FindError::NoRuns(_) => Self::usage(error.to_string(), "`fia run WORKFLOW PROMPT` starts one"),
             FindError::Unknown(_) | FindError::Ambiguous { .. } => {
                 Self::usage(error.to_string(), "`fia runs` lists the runs of this repository")
             }

@@ -9,14 +9,21 @@ use serde::Serialize;
 use super::choose::{Chosen, Wanted, choose};
 use super::held::{repository_of, with_lock};
 use super::project::Project;
+use super::reading;
 use super::report::CliError;
+use super::say;
 use crate::event::{Event, PathChange};
 use crate::ids::RunId;
-use crate::run;
+use crate::plan::Plan;
+use crate::run::{self, StartError, Unrecorded};
+use crate::state::RunState;
 use crate::store::{Entry, LogReader, RunDir, StoreError, Tail};
 use crate::tree::{NotRestored, Tree, TreeOptions, Undo, UndoPath, UndoState};
 use crate::view::human::handle;
 use crate::view::json;
+
+/// What is said of a change that no record has.
+const UNRECORDED: &str = "in the leg that was killed, or since";
 
 /// Arguments of `fia undo`.
 #[derive(Debug, Args)]
@@ -51,43 +58,51 @@ struct Answer<'a> {
 /// Shows or does an undo.
 pub(super) fn undo(args: &UndoArgs) -> Result<ExitCode, CliError> {
     let project = Project::open(None)?;
-    let run = project.data.find(args.run.as_deref())?.run().clone();
+    let run = reading::find(&project.data, args.run.as_deref())?.run().clone();
     let chosen = choose(&project.data, Some(run.as_str()), Wanted::Unfinished, "fia undo")?;
     if args.apply {
-        return with_lock(&project, &chosen, || {
-            let (tree, undo) = look(&project, &chosen, args.rescue)?;
-            let failed = tree.apply(&undo)?;
+        return with_lock(&project, &run, || {
+            let look = look(&project, &chosen, args.rescue)?;
+            let failed = look.tree.apply(&look.undo)?;
             let mut out = io::stdout().lock();
             if args.json {
-                answer(&mut out, args, &run, &undo, &failed)?;
+                answer(&mut out, args, &run, &look.undo, &failed)?;
             } else {
-                preview(&mut out, &undo)?;
+                preview(&mut out, &look)?;
             }
             applied(&failed)
         });
     }
-    let (_, undo) = look(&project, &chosen, args.rescue)?;
+    let look = look(&project, &chosen, args.rescue)?;
     let mut out = io::stdout().lock();
     if args.json {
-        answer(&mut out, args, &run, &undo, &[])?;
+        answer(&mut out, args, &run, &look.undo, &[])?;
         return Ok(ExitCode::SUCCESS);
     }
-    preview(&mut out, &undo)?;
-    if undo.of(UndoState::Restore).next().is_some() {
+    preview(&mut out, &look)?;
+    if look.undo.of(UndoState::Restore).next().is_some() {
         let rescue = args.rescue.map(|number| format!(" --rescue {number}")).unwrap_or_default();
         writeln!(out, "nothing is changed yet; next:  fia undo {}{rescue} --apply", handle(&run))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn look(project: &Project, chosen: &Chosen, rescue: Option<u32>) -> Result<(Tree, Undo), CliError> {
+/// What an undo would do, and to which tree.
+struct Look {
+    tree: Tree,
+    undo: Undo,
+    /// What a leg in which fia was killed did, or somebody since.
+    unrecorded: Unrecorded,
+}
+
+fn look(project: &Project, chosen: &Chosen, rescue: Option<u32>) -> Result<Look, CliError> {
     let (dir, run) = (&chosen.dir, chosen.dir.run());
     let state = run::fold(dir)?;
     let plan = run::plan_of(run, &state)?;
     let cache =
         if chosen.projection.run.worktree { project.data.worktree_stat_cache(run) } else { project.data.stat_cache() };
     let mut tree = Tree::open(
-        repository_of(project, chosen)?,
+        repository_of(project, run)?,
         &TreeOptions {
             run,
             data_dir: project.data.path(),
@@ -97,15 +112,26 @@ fn look(project: &Project, chosen: &Chosen, rescue: Option<u32>) -> Result<(Tree
             judge_files: &plan.judge_files,
         },
     )?;
-    let now = tree.snapshot()?;
-    let undo = match rescue {
-        None => Tree::undo(&state.made, &now),
-        Some(number) => match undone(dir, number)? {
-            Some(undone) => Tree::rescue(&undone, &now),
-            None => return Err(no_rescue(chosen, number, state.rescues)),
-        },
+    let Some(number) = rescue else {
+        let unrecorded = unrecorded(dir, &plan, &state, &mut tree)?;
+        let changes = [&state.made[..], &unrecorded.kept].concat();
+        let undo = Tree::undo(&changes, &tree.snapshot()?);
+        return Ok(Look { tree, undo, unrecorded });
     };
-    Ok((tree, undo))
+    let undone = undone(dir, number)?.ok_or_else(|| no_rescue(chosen, number, state.rescues))?;
+    let undo = Tree::rescue(&undone, &tree.snapshot()?);
+    Ok(Look { tree, undo, unrecorded: Unrecorded::default() })
+}
+
+/// What the log does not have; a log that lost records is gone by as far as it goes.
+fn unrecorded(dir: &RunDir, plan: &Plan, state: &RunState, tree: &mut Tree) -> Result<Unrecorded, CliError> {
+    match run::unrecorded(dir, plan, state, tree) {
+        Err(lost @ StartError::Lost { .. }) => {
+            say(&format!("warning: {lost}; what they said was changed is not shown"));
+            Ok(Unrecorded::default())
+        }
+        found => Ok(found?),
+    }
 }
 
 fn no_rescue(chosen: &Chosen, number: u32, rescues: u32) -> CliError {
@@ -138,9 +164,14 @@ fn undone(dir: &RunDir, number: u32) -> Result<Option<Vec<PathChange>>, StoreErr
     Ok(found)
 }
 
-fn preview(out: &mut dyn Write, undo: &Undo) -> io::Result<()> {
+fn preview(out: &mut dyn Write, Look { undo, unrecorded, .. }: &Look) -> io::Result<()> {
     for path in &undo.paths {
-        writeln!(out, "{}", line(path))?;
+        let open = unrecorded.kept.iter().any(|change| change.path == path.path);
+        let note = if open { format!("  ({UNRECORDED})") } else { String::new() };
+        writeln!(out, "{}{note}", line(path))?;
+    }
+    for path in &unrecorded.foreign {
+        writeln!(out, "  {:<12}{path}  ({UNRECORDED}; the agent may not write it)", "left alone")?;
     }
     let count = |state| undo.of(state).count();
     writeln!(
@@ -179,5 +210,5 @@ fn applied(failed: &[NotRestored]) -> Result<ExitCode, CliError> {
         return Ok(ExitCode::SUCCESS);
     }
     let paths: Vec<String> = failed.iter().map(|failed| format!("`{}`: {}", failed.path, failed.reason)).collect();
-    Err(CliError::usage(format!("not all could be put back: {}", paths.join("; ")), "mend that, then do it again"))
+    Err(CliError::machine("not all could be put back", io::Error::other(paths.join("; "))))
 }

@@ -42,7 +42,7 @@ pub(super) struct WatchArgs {
 /// Watches a run until the reader leaves.
 pub(super) fn watch(args: &WatchArgs) -> Result<ExitCode, CliError> {
     let data = reading::data()?;
-    let dir = data.find(args.run.as_deref())?;
+    let dir = reading::find(&data, args.run.as_deref())?;
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         let hint = format!("`fia events -f {}` follows a run anywhere", dir.run());
         return Err(CliError::usage("`fia watch` needs a terminal", hint));

@@ -57,11 +57,13 @@ struct CutOff<'a> {
 
 /// What happened between a snapshot and the death of fia, or since.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Unrecorded {
+pub struct Unrecorded {
     /// The phase that may have done it, and its last leg.
     phase: Option<(PhaseName, u32)>,
-    kept: Vec<PathChange>,
-    foreign: Vec<RepoPath>,
+    /// What the phase may write.
+    pub kept: Vec<PathChange>,
+    /// What it may not write, and what is left as it is.
+    pub foreign: Vec<RepoPath>,
     /// What was put back of git's state, or left as it is.
     git: Vec<String>,
 }
@@ -75,10 +77,19 @@ pub(super) enum Git {
     PutBack { engine_worked: bool },
 }
 
+/// What a run changed beyond its log, when fia was killed in a leg or a check of it.
+///
+/// # Errors
+///
+/// [`StartError::Lost`] when the log was cut short by something else; when git fails, or a file cannot be read.
+pub fn unrecorded(dir: &RunDir, plan: &Plan, state: &RunState, tree: &mut Tree) -> Result<Unrecorded, StartError> {
+    settle(dir, plan, state, tree, Git::Leave)
+}
+
 impl Run {
     /// Looks at everything before a leg of these phases, and writes the files down.
     pub(super) async fn before(&self, orders: &[&Order]) -> Result<LegStart, RunError> {
-        self.look_at_own_files();
+        self.look_at_own_files()?;
         let agents = orders.iter().any(|order| order.work.agent().is_some());
         let scope = if agents { Scope::TreeAndGit } else { Scope::Tree };
         let (mut notes, dir) = (self.notes.take(), self.place.dir.clone());

@@ -393,7 +393,7 @@ fn begin(
         ledger: RefCell::new(ledger),
         guard: Guard::new(tree),
         lock: RefCell::new(lock),
-        answered: Cell::new(false),
+        from_people: RefCell::default(),
         heard: Heard::default(),
         notes: RefCell::default(),
         earlier: OnceCell::new(),

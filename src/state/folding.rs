@@ -40,13 +40,20 @@ impl RunState {
         self.agents.apply(record.ts, &record.event);
         self.watch.apply(record);
         let phase = record.phase.as_ref();
-        let before = self.last_record.replace(record.ts);
+        let before = self.last_record;
+        if record.is_of_a_stretch() {
+            self.last_record = Some(record.ts);
+        }
         match &record.event {
             Event::RunStart(start) => self.run_started(record, start, before),
             Event::RunEnd(end) => self.run_ended(end),
             Event::PhaseStart(start) => self.phase_started(record, start),
             Event::PhaseEnd(end) => self.phase_ended(phase, end),
-            Event::AgentStart(start) => self.in_phase(phase, |open| open.legs = open.legs.max(start.leg)),
+            Event::AgentStart(start) => {
+                self.spend.lose_turns([start.agent.clone()]);
+                self.spend.open.insert(start.agent.clone());
+                self.in_phase(phase, |open| open.legs = open.legs.max(start.leg));
+            }
             Event::AgentEnd(end) => self.turn_ended(phase, end),
             Event::Envelope(taken) => self.in_phase(phase, |open| open.envelope = Some(taken.envelope.clone())),
             Event::Check(check) => {
@@ -170,6 +177,8 @@ impl RunState {
         if let (false, Some(began), Some(last)) = (self.ended, self.stretch_started, before) {
             self.spend.earlier_ms += u64::try_from((last - began).num_milliseconds()).unwrap_or(0);
         }
+        let open = self.spend.open.clone();
+        self.spend.lose_turns(open);
         self.stretches += 1;
         self.stop = start.stop.clone();
         self.stretch_started = Some(record.ts);
@@ -225,6 +234,7 @@ impl RunState {
             usage: crate::event::Usage::default(),
             transient_deaths: 0,
             death_marker: false,
+            last_death: None,
             renewed: BTreeSet::new(),
             wait: None,
             waits: 0,
@@ -327,6 +337,7 @@ impl RunState {
 
     fn turn_ended(&mut self, phase: Option<&PhaseName>, end: &AgentEnd) {
         self.spend.turns += 1;
+        self.spend.open.remove(&end.agent);
         match end.usage {
             Some(usage) => self.spend.usage += usage,
             None => self.spend.unknown_usage += 1,
@@ -353,6 +364,7 @@ impl RunState {
         }
         self.in_phase(phase, |open| {
             open.death_marker = true;
+            open.last_death = Some((error.engine, error.kind));
             // One that was refused before it could be started was a leg all the same.
             open.legs = open.legs.max(error.leg);
             open.transient_deaths = if error.transient { open.transient_deaths + 1 } else { 0 };

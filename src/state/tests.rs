@@ -191,7 +191,7 @@ impl Story {
                 let end = RunEnd {
                     outcome,
                     reason: String::new(),
-                    tokens: self.state.spend.usage,
+                    tokens: self.state.spend.known_usage(),
                     cost_usd: None,
                     phases: 0,
                     replayed: 0,
@@ -233,7 +233,8 @@ impl Story {
         }
     }
 
-    fn turn(&mut self, phase: &PhaseName, agent: &AgentName) {
+    /// Begins a turn; the session that it goes on with.
+    fn begin_turn(&mut self, phase: &PhaseName, agent: &AgentName) -> Option<SessionId> {
         let session = self.state.agents.session(agent, EngineName::Scripted, "m").cloned();
         let start = AgentStart {
             agent: agent.clone(),
@@ -252,6 +253,11 @@ impl Story {
             prompt_sha256: String::new(),
         };
         self.record(Some(phase), Event::AgentStart(start));
+        session
+    }
+
+    fn turn(&mut self, phase: &PhaseName, agent: &AgentName) {
+        let session = self.begin_turn(phase, agent);
         let seen = SessionSeen {
             agent: agent.clone(),
             engine: EngineName::Scripted,

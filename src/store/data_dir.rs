@@ -1,5 +1,6 @@
 //! The directory of state of a repository: all its runs, and what they share.
 
+use std::cmp::Reverse;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -18,9 +19,6 @@ pub struct DataDir {
 /// Why no run was found.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
-    /// There is none yet.
-    #[error("there is no run in `{}`", .0.display())]
-    NoRuns(PathBuf),
     /// None has such an id.
     #[error("no run has `{0}` in its id")]
     Unknown(String),
@@ -78,6 +76,11 @@ impl DataDir {
     /// The file that stops every run by being there.
     pub fn stop(&self) -> PathBuf {
         self.path.join("stop")
+    }
+
+    /// Whether every run is stopped: whatever has that name stops, also what cannot be looked at.
+    pub fn is_stopped(&self) -> bool {
+        !fs::symlink_metadata(self.stop()).is_err_and(|error| error.kind() == ErrorKind::NotFound)
     }
 
     /// The lock of the main work tree.
@@ -179,40 +182,45 @@ impl DataDir {
         Ok(Some(dir))
     }
 
-    /// All runs, newest first. Reads one directory, no log. A data directory that is not there has none.
+    /// All runs, those that were started last first. Reads one directory and the first bytes of each log. A data
+    /// directory that is not there has none.
     ///
     /// # Errors
     ///
     /// When the directory cannot be read.
     pub fn list(&self) -> Result<Vec<RunId>, StoreError> {
-        let path = self.runs();
-        let mut runs = match names_of_dirs(&path) {
-            Ok(runs) => runs,
-            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(StoreError::io("list", &path)(error)),
-        };
-        runs.sort_unstable_by(|a, b| b.cmp(a));
+        let mut runs = self.names()?;
+        runs.sort_by_cached_key(|run| Reverse((self.run(run).started(), run.clone())));
         Ok(runs)
     }
 
-    /// Finds a run by its id or a part that no other id has; the newest when `part` is `None`.
+    /// The ids of all runs, in any order.
+    fn names(&self) -> Result<Vec<RunId>, StoreError> {
+        let path = self.runs();
+        match names_of_dirs(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            names => names.map_err(StoreError::io("list", &path)),
+        }
+    }
+
+    /// Finds a run by its id or a part that no other id has.
     ///
     /// # Errors
     ///
     /// When there is none or more than one, or the directory cannot be read.
-    pub fn find(&self, part: Option<&str>) -> Result<RunDir, FindError> {
-        let runs = self.list()?;
-        let Some(part) = part else {
-            return runs.first().map(|run| self.run(run)).ok_or_else(|| FindError::NoRuns(self.runs()));
-        };
-        let fit: Vec<RunId> = match runs.iter().find(|run| run.as_str() == part) {
+    pub fn find(&self, part: &str) -> Result<RunDir, FindError> {
+        let names = self.names()?;
+        let mut fit: Vec<RunId> = match names.iter().find(|run| run.as_str() == part) {
             Some(exact) => vec![exact.clone()],
-            None => runs.into_iter().filter(|run| run.as_str().contains(part)).collect(),
+            None => names.into_iter().filter(|run| run.as_str().contains(part)).collect(),
         };
         match fit.as_slice() {
             [] => Err(FindError::Unknown(part.to_owned())),
             [run] => Ok(self.run(run)),
-            _ => Err(FindError::Ambiguous { part: part.to_owned(), runs: fit }),
+            _ => {
+                fit.sort_by_cached_key(|run| Reverse((self.run(run).started(), run.clone())));
+                Err(FindError::Ambiguous { part: part.to_owned(), runs: fit })
+            }
         }
     }
 }
@@ -256,25 +264,52 @@ mod tests {
         assert_eq!(data.create_run(run.run()).unwrap(), None);
     }
 
+    /// The run begins its log at this millisecond of an hour.
+    fn begins(data: &DataDir, run: &str, ms: u32) {
+        let log = data.run(&RunId::new(run)).events();
+        let (second, ms) = (ms / 1000, ms % 1000);
+        let first = format!("{{\"seq\":1,\"ts\":\"2026-11-30T14:00:{second:02}.{ms:03}Z\",\"run\":\"{run}\"}}\n");
+        fs::write(log, first).unwrap();
+    }
+
     #[test]
-    fn runs_are_listed_newest_first() {
-        let (_dir, data) = with_runs(&["20261130-142210-aaaa", "20261201-000000-aaaa", "20261130-142210-bbbb"]);
+    fn r2_1_the_newest_run_is_the_one_that_was_started_last_whatever_it_is_called() {
+        let (_dir, data) = with_runs(&["zz-nightly", "20261130-140000-bbbb", "20261130-140000-aaaa", "a"]);
+        begins(&data, "zz-nightly", 999);
+        begins(&data, "20261130-140000-bbbb", 1001);
+        begins(&data, "20261130-140000-aaaa", 1002);
+        begins(&data, "a", 30_000);
         fs::write(data.runs().join("20271130-142210-file"), "").unwrap();
         let runs: Vec<String> = data.list().unwrap().iter().map(ToString::to_string).collect();
-        assert_eq!(runs, ["20261201-000000-aaaa", "20261130-142210-bbbb", "20261130-142210-aaaa"]);
+        assert_eq!(runs, ["a", "20261130-140000-aaaa", "20261130-140000-bbbb", "zz-nightly"]);
         assert_eq!(DataDir::new("no/such/directory").list().unwrap(), []);
     }
 
     #[test]
-    fn r2_1_a_run_is_found_by_id_by_unique_part_or_as_the_newest() {
+    fn a_run_without_a_first_record_is_as_old_as_its_directory() {
+        let (_dir, data) = with_runs(&["20991231-000000-aaaa", "torn", "whole"]);
+        fs::create_dir(data.run(&RunId::new("20991231-000000-aaaa")).events()).unwrap();
+        fs::write(data.run(&RunId::new("torn")).events(), "{\"seq\":1,\"ts\":\"2026-11").unwrap();
+        begins(&data, "whole", 0);
+        for (run, secs) in [("20991231-000000-aaaa", 1_700_000_001), ("torn", 1_900_000_000)] {
+            let then = std::time::UNIX_EPOCH + std::time::Duration::from_secs(secs);
+            fs::File::open(data.run(&RunId::new(run)).path()).unwrap().set_modified(then).unwrap();
+        }
+        let runs: Vec<String> = data.list().unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(runs, ["torn", "whole", "20991231-000000-aaaa"]);
+    }
+
+    #[test]
+    fn r2_1_a_run_is_found_by_id_or_by_a_unique_part() {
         let (_dir, data) = with_runs(&["20261130-142210-abcd", "20261130-142210-abce", "20261201-000000-xyz1"]);
+        begins(&data, "20261130-142210-abcd", 1);
+        begins(&data, "20261130-142210-abce", 2);
         let found = |part| data.find(part).map(|run| run.run().to_string()).map_err(|error| error.to_string());
-        assert_eq!(found(None), Ok("20261201-000000-xyz1".to_owned()));
-        assert_eq!(found(Some("abce")), Ok("20261130-142210-abce".to_owned()));
-        assert_eq!(found(Some("20261130-142210-abcd")), Ok("20261130-142210-abcd".to_owned()));
-        assert_eq!(found(Some("q")), Err("no run has `q` in its id".to_owned()));
+        assert_eq!(found("abce"), Ok("20261130-142210-abce".to_owned()));
+        assert_eq!(found("20261130-142210-abcd"), Ok("20261130-142210-abcd".to_owned()));
+        assert_eq!(found("q"), Err("no run has `q` in its id".to_owned()));
         let several = "several runs have `abc` in their id: 20261130-142210-abce, 20261130-142210-abcd";
-        assert_eq!(found(Some("abc")), Err(several.to_owned()));
+        assert_eq!(found("abc"), Err(several.to_owned()));
     }
 
     #[test]

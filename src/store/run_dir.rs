@@ -1,6 +1,11 @@
 //! The files of one run, by name.
 
+use std::fs::{self, File};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use chrono::{DateTime, Utc};
 
 use crate::ids::{AgentName, PhaseName, RunId};
 
@@ -42,6 +47,13 @@ impl RunDir {
     /// The event log.
     pub fn events(&self) -> PathBuf {
         self.path.join("events.jsonl")
+    }
+
+    /// When the run was started: the time of its first record, that of its directory where that cannot be told.
+    pub(super) fn started(&self) -> SystemTime {
+        let recorded = first_time(&self.events()).map(SystemTime::from);
+        let made = || fs::metadata(&self.path).and_then(|dir| dir.modified());
+        recorded.or_else(|| made().ok()).unwrap_or(SystemTime::UNIX_EPOCH)
     }
 
     /// The summary for people and tools.
@@ -137,6 +149,22 @@ impl RunDir {
     fn of_leg(&self, agent: &AgentName, Leg { phase, leg }: Leg<'_>, kind: &str) -> PathBuf {
         self.agent(agent).join(format!("{phase}.{leg}.{kind}"))
     }
+}
+
+/// The time of a log's first record, from its first bytes.
+fn first_time(log: &Path) -> Option<DateTime<Utc>> {
+    // Number and time come first in a record.
+    const READ_BYTES: u64 = 96;
+    // A pipe would be waited for.
+    if !log.is_file() {
+        return None;
+    }
+    let mut first = Vec::new();
+    File::open(log).ok()?.take(READ_BYTES).read_to_end(&mut first).ok()?;
+    let first = String::from_utf8_lossy(&first);
+    let (_, behind) = first.split_once("\"ts\":\"")?;
+    let (time, _) = behind.split_once('"')?;
+    DateTime::parse_from_rfc3339(time).ok().map(|time| time.to_utc())
 }
 
 #[cfg(test)]

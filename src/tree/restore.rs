@@ -144,8 +144,7 @@ impl Restore<'_> {
         if fs::symlink_metadata(place).is_err() {
             return Ok(());
         }
-        solid::folders(self.aside)?;
-        fs::create_dir_all(self.aside)?;
+        super::objects::private_folder(self.aside)?;
         let kept = tempfile::tempdir_in(self.aside)?.keep();
         fs::rename(place, kept.join(place.file_name().unwrap_or_default()))
     }

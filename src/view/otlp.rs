@@ -149,7 +149,7 @@ impl SpanFold {
         let Some(mut span) = self.stretch.take() else { return };
         self.close();
         span.set(attribute("fia.outcome", end.outcome.as_str()));
-        span.extend(usage(Some(end.tokens)));
+        span.extend(usage(end.tokens));
         span.extend(end.cost_usd.map(|cost| attribute("fia.cost_usd", cost)));
         let met = end.outcome == Outcome::GoalMet;
         let status = if met { Status::Ok } else { Status::Error(words::outcome_words(end.outcome.as_str())) };

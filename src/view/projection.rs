@@ -12,7 +12,6 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::frame::Frame;
-use super::numbers::ms_between;
 use super::rows::{AgentRow, CheckRow, GateRow, ModelRow, PhaseRow, PhaseState, RunSummary, SkipRow, Wait};
 use super::spend::Spend;
 use crate::event::{
@@ -52,7 +51,9 @@ impl Projection {
         }
         self.run.events = record.seq;
         self.run.updated_at = record.ts;
-        self.run.elapsed_ms = self.run.elapsed_before_ms.saturating_add(ms_between(self.run.stretch_at, record.ts));
+        if record.is_of_a_stretch() && !matches!(record.event, Event::RunStart(_)) {
+            self.run.elapsed_ms = self.run.so_far(record.ts);
+        }
         self.apply(record);
     }
 

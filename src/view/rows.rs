@@ -81,6 +81,13 @@ pub struct RunSummary {
     pub events: Seq,
 }
 
+impl RunSummary {
+    /// Time spent up to `now`, while the last stretch is at work.
+    pub fn so_far(&self, now: DateTime<Utc>) -> u64 {
+        self.elapsed_before_ms.saturating_add(numbers::ms_between(self.stretch_at, now))
+    }
+}
+
 /// What a run waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wait {

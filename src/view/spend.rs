@@ -81,20 +81,19 @@ impl Spend {
         numbers::share(self.tokens_known.cache_read, self.tokens_known.total())
     }
 
-    /// One kind of tokens for people: `–` when nothing was reported, `≥` before a lower bound.
+    /// One kind of tokens for people: `–` when they are unknown, `≥` before a lower bound.
     pub fn tokens_text(&self, kind: impl Fn(&Usage) -> u64) -> String {
-        let known = kind(&self.tokens_known);
         match self.tokens {
-            _ if self.tokens_known.is_zero() => numbers::UNKNOWN.to_owned(),
             Some(usage) => numbers::count(kind(&usage)),
-            None => format!("≥{}", numbers::count(known)),
+            None if self.tokens_known.is_zero() => numbers::UNKNOWN.to_owned(),
+            None => format!("≥{}", numbers::count(kind(&self.tokens_known))),
         }
     }
 
-    /// Dollars for people, in the same way.
+    /// Dollars for people, in the same way. What requests cost is known once their turn has ended.
     pub fn cost_text(&self) -> String {
         match self.cost_usd {
-            Some(cost) if self.turns > 0 => numbers::dollars(cost),
+            Some(cost) if self.turns > 0 || self.requests == 0 => numbers::dollars(cost),
             None if self.cost_known_usd > 0.0 => format!("≥{}", numbers::dollars(self.cost_known_usd)),
             Some(_) | None => numbers::UNKNOWN.to_owned(),
         }

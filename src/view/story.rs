@@ -352,7 +352,7 @@ impl Story {
         self.event(Event::RunEnd(RunEnd {
             outcome,
             reason: reason.to_owned(),
-            tokens,
+            tokens: Some(tokens),
             cost_usd,
             phases: 1,
             replayed: 0,

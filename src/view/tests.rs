@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::ending::Ending;
+use super::ending::{Brake, Ending};
 use super::html::PageFold;
 use super::human::PlainLog;
 use super::live::Live;
@@ -56,7 +56,7 @@ fn event() -> impl Strategy<Value = Event> {
         figure().prop_map(|elapsed_ms| Event::RunEnd(RunEnd {
             outcome: Outcome::BudgetExhausted,
             reason: String::new(),
-            tokens: Usage { input: elapsed_ms, output: elapsed_ms, cache_read: elapsed_ms, ..Usage::default() },
+            tokens: Some(Usage { input: elapsed_ms, output: elapsed_ms, cache_read: elapsed_ms, ..Usage::default() }),
             cost_usd: Some(f64::NAN),
             phases: u32::MAX,
             replayed: 0,
@@ -128,7 +128,7 @@ proptest! {
         page.write(&mut out, Vec::new(), |_| None).unwrap();
         report.report(|_| None).write_text(&mut out, Some(width), Paint::Ansi).unwrap();
         let state = report.state();
-        let ending = Ending { state, frame: report.frame(), savings: Some(report.savings()) };
+        let ending = Ending { state, frame: report.frame(), savings: Some(report.savings()), brake: Brake::Off };
         tables::show(&mut out, ending, Life::Gone, story.now, Some(width), Paint::Plain).unwrap();
         tables::phases(state).write(&mut out, Some(width), Paint::Plain).unwrap();
         tables::agents(state, story.now).write(&mut out, Some(width), Paint::Plain).unwrap();

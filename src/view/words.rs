@@ -113,7 +113,7 @@ fn run_end(end: &RunEnd) -> String {
         "{} in {}, {} tokens, {}: {}",
         outcome_words(end.outcome.as_str()),
         span(end.elapsed_ms),
-        count(end.tokens.total()),
+        or_unknown(end.tokens, |tokens| count(tokens.total())),
         or_unknown(end.cost_usd, dollars),
         end.reason
     )

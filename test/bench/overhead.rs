@@ -78,7 +78,6 @@ fn phases(files: usize, rounds: usize) {
         times.push("spawn", place.spawn());
         times.push("syncs", place.syncs());
         times.push("status", timed(place.command("git").args(["status", "--porcelain"])));
-        fs::remove_dir_all(place.work().join(".fia/runs")).unwrap();
     });
     let [one, many, checks] = ["one", "many", "checks"].map(|workflow| times.median(workflow));
     let [engine, spawn, syncs, status] = ["engine", "spawn", "syncs", "status"].map(|part| times.median(part));
@@ -102,11 +101,8 @@ fn resumes() {
     let killed = sizes.map(|(name, phases)| place.killed(name, phases));
     let times = Times::take(11, |times| {
         times.push("one", place.run("one"));
-        for ((name, _), copy) in sizes.into_iter().zip(&killed) {
-            fs::remove_dir_all(place.work().join(".fia/runs")).unwrap();
-            assert!(
-                Command::new("cp").arg("-R").arg(copy).arg(place.work().join(".fia/runs")).status().unwrap().success()
-            );
+        for ((name, _), killed) in sizes.into_iter().zip(&killed) {
+            place.lay(killed);
             times.push(name, timed(place.command(FIA).args(["resume", "-q"])));
         }
     });
@@ -220,11 +216,25 @@ workflows:
         begun.elapsed()
     }
 
+    /// Puts the runs of the place aside. Nothing is removed while times are taken: some file systems are slow to make
+    /// files where many were removed just now.
+    fn clear(&self) -> PathBuf {
+        let aside = tempfile::Builder::new().prefix("runs").tempdir_in(self.folder.path()).unwrap().keep().join("runs");
+        fs::rename(self.work().join(".fia/runs"), &aside).unwrap();
+        aside
+    }
+
+    /// Copies such runs into the place.
+    fn lay(&self, runs: &Path) {
+        self.clear();
+        let mut copy = self.command("cp");
+        timed(copy.arg("-R").arg(runs).arg(self.work().join(".fia/runs")));
+    }
+
     /// The runs folder of a run that was killed before its last phase: made whole, then cut.
     fn killed(&self, workflow: &str, phases: u32) -> PathBuf {
         self.run(workflow);
-        let kept = self.folder.path().join(format!("killed_{phases}"));
-        fs::rename(self.work().join(".fia/runs"), &kept).unwrap();
+        let kept = self.clear();
         let run = fs::read_dir(&kept).unwrap().next().unwrap().unwrap().path();
         let log = fs::read_to_string(run.join("events.jsonl")).unwrap();
         let begins = |line: &str| line.contains("\"type\":\"phase_start\"");

@@ -73,11 +73,11 @@ fn r4_a_workflow_with_a_condition_a_repair_and_a_schema_file_runs() {
     TIME phase 05_test_2 started: sh test.sh
     TIME phase 05_test_2 done in SPAN
     TIME phase 06_judge started: reviewer on scripted rehearsal, new session
-    TIME phase 06_judge done in SPAN: context 811, <$0.01
+    TIME phase 06_judge done in SPAN: context 845, <$0.01
     TIME run ended: goal met in SPAN, 6k tokens, $0.01: every step is done
 
     ✓ goal met in SPAN  nothing committed
-      tokens 6k (56% cache reads)  cost $0.01
+      tokens 6k (55% cache reads)  cost $0.01
       fia report  fia report --svg context.svg
     ");
     let log = project.log();

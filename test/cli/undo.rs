@@ -1,8 +1,10 @@
 //! `fia undo`.
 
 use pretty_assertions::assert_eq;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use super::orphans::await_file;
 use super::resume::judged;
 use crate::support::project::Project;
 
@@ -48,4 +50,64 @@ fn blob(project: &Project, text: &str) -> String {
     project.env().write_home("content", text);
     let path = project.env().home().join("content").display().to_string();
     project.env().git(&["hash-object", "--no-filters", &path]).trim().to_owned()
+}
+
+#[test]
+fn r2_2_an_undo_that_cannot_put_a_file_back_failed_on_the_machine() {
+    let project = Project::new()
+        .with("agents: [{ name: builder }]\nworkflows:\n  one:\n    steps: [{ name: build, agent: builder }]\n")
+        .script("phases: { build: [{ do: [{ write: { untracked: built } }] }] }\n")
+        .committed();
+    project.env().write("untracked", "the only copy\n");
+    project.run("one");
+    let packs = project.run_dir().join("objects/objects/pack");
+    std::fs::remove_dir_all(&packs).unwrap();
+    std::fs::create_dir(&packs).unwrap();
+    let undone = project.fia(&["undo", "--apply"]);
+    assert_eq!(undone.end(), "exit 3", "{undone}");
+    assert!(undone.stderr.contains("not all could be put back") && undone.stderr.contains("`untracked`"), "{undone}");
+    assert_eq!(project.env().read("untracked"), "built");
+}
+
+/// A run killed in its first leg, in which its builder made a file, changed one, and hangs.
+fn killed(config: &str) -> Project {
+    let project = Project::new()
+        .with(config)
+        .script(
+            "phases: { build: [{ do: [{ write: { a.txt: theirs, ok: changed } }, { run: touch ../ready }], hang: true }] }\n",
+        )
+        .file("ok", "committed")
+        .committed();
+    let running = project.start(&["run", "one", "x"]);
+    await_file(&project.env().work().with_file_name("ready"));
+    running.signal(Signal::KILL);
+    drop(running.finish());
+    project
+}
+
+#[test]
+fn what_a_leg_had_changed_when_fia_was_killed_is_undone_too() {
+    let project = killed("workflows:\n  one:\n    steps: [{ name: build, agent: builder }]\n");
+    let preview = project.fia(&["undo"]);
+    assert!(
+        preview.stdout.contains(
+            "  is removed  a.txt  (in the leg that was killed, or since)\n  \
+             is put back ok  (in the leg that was killed, or since)\n2 to put back, "
+        ),
+        "{preview}"
+    );
+    assert_eq!(project.env().read("ok"), "changed");
+    assert_eq!(project.fia(&["undo", "--apply"]).end(), "exit 0");
+    assert_eq!(project.env().read("ok"), "committed");
+    assert!(!project.env().work().join("a.txt").exists());
+}
+
+#[test]
+fn what_the_agent_of_a_killed_leg_may_not_write_is_named_and_left() {
+    let agents = "agents: [{ name: builder, writes: [\"ok\"] }]\n";
+    let project = killed(&format!("{agents}workflows:\n  one:\n    steps: [{{ name: build, agent: builder }}]\n"));
+    let undone = project.fia(&["undo", "--apply"]);
+    let left = "  left alone  a.txt  (in the leg that was killed, or since; the agent may not write it)\n1 to put back";
+    assert!(undone.stdout.contains(left), "{undone}");
+    assert_eq!((project.env().read("a.txt"), project.env().read("ok")), ("theirs".to_owned(), "committed".to_owned()));
 }

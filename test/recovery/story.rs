@@ -10,7 +10,7 @@ use fia::event::{Event, Outcome, Record};
 use fia::ids::{EngineName, RunId};
 use fia::plan::build::{Request, build};
 use fia::run::recovery::Unchanged;
-use fia::run::{self, Beginning, Bells, Level, Resumption, Watch};
+use fia::run::{self, Audience, Beginning, Bells, Level, Resumption, Watch};
 use fia::store::DataDir;
 use fia::tree::Repository;
 use tokio::sync::watch;
@@ -167,7 +167,7 @@ impl Story {
         let beginning = Beginning {
             repository,
             data: DataDir::new(data),
-            bells: Bells { level: level_seen, news: news_seen },
+            bells: Bells { level: level_seen, news: news_seen, audience: Audience::Nobody },
             watchers: vec![Box::new(teller)],
             now,
         };

@@ -3,7 +3,7 @@
 use pretty_assertions::assert_eq;
 
 use super::*;
-use crate::event::{BudgetWarning, EngineError, Waiting};
+use crate::event::{BudgetWarning, EngineError, Verdict, Waiting};
 use crate::state::next::after_wait;
 
 impl Story {
@@ -113,6 +113,8 @@ fn r10_3_minutes_of_a_stretch_that_was_killed_count_up_to_its_last_record() {
     let order = story.ordered();
     story.open(&order);
     story.now += TimeDelta::minutes(100);
+    let verdict = Verdict { missing: vec!["docs".to_owned()], redo: Vec::new(), note: None };
+    story.record(None, Event::Verdict(verdict));
     story.start(true);
     assert_eq!(story.state.spend.earlier_ms, 7 * 60_000 + 10);
 }
@@ -128,4 +130,17 @@ fn r10_3_a_phase_remembers_the_warnings_of_its_own_budget() {
     }
     assert_eq!(story.state.phases[&order.phase].warned, BTreeSet::from([50]));
     assert!(story.state.warned.contains(&("token_budget".to_owned(), 50)));
+}
+
+#[test]
+fn what_a_turn_spent_whose_end_nobody_recorded_is_unknown() {
+    let mut story = Story::begin(sdlc());
+    let order = story.ordered();
+    story.open(&order);
+    let known = |story: &Story| (story.state.spend.known_usage(), story.state.spend.known_cost());
+    assert_eq!(known(&story), (Some(crate::event::Usage::default()), Some(0.0)));
+    story.begin_turn(&order.phase, order.work.agent().unwrap());
+    assert_eq!(known(&story), (None, None));
+    story.start(true);
+    assert_eq!((known(&story), story.state.spend.unknown_usage), ((None, None), 1));
 }

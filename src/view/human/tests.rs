@@ -76,6 +76,7 @@ fn deaths_relays_waits_and_gates_are_worth_a_line() {
             kind: FailureKind::Limit,
             phase: "01_build".into(),
         }))
+        .turn_ends(None)
         .event(Event::GateFail(GateVerdict {
             gate: "diff_matches_claims".to_owned(),
             attempt: 2,
@@ -92,7 +93,7 @@ fn deaths_relays_waits_and_gates_are_worth_a_line() {
         14:22:15 relay: builder handed from pi gpt-5.6 to claude sonnet (limit)
         14:22:15 phase 01_build: gate diff_matches_claims failed (look 2): src/a.rs is claimed and was not changed
         14:22:15 phase 01_build failed in 5s: context 20k, cost unknown
-        14:22:15 run ended: blocked by gate in 5s, 0 tokens, $0.00: 01_build: a gate is still violated
+        14:22:15 run ended: blocked by gate in 5s, 20k tokens, –: 01_build: a gate is still violated
         ");
 }
 

@@ -1,7 +1,8 @@
 use insta::assert_json_snapshot;
 
 use super::*;
-use crate::event::{Outcome, PhaseStatus, RetirementReason, SessionRetired, Usage, Waiting};
+use crate::event::{Outcome, PhaseStatus, RetirementReason, SessionRetired, Usage, Verdict, Waiting};
+use crate::view::numbers::ms_between;
 use crate::view::story::{self, Story};
 
 fn project(story: &Story) -> Projection {
@@ -192,4 +193,34 @@ fn r10_a_run_waits_for_a_limit_until_the_phase_starts_again_although_it_ended() 
     assert_eq!(project(&story).run.waiting.map(|wait| wait.reason), Some("limit".to_owned()));
     let story = story.phase("01_build", "builder");
     assert_eq!(project(&story).run.waiting, None);
+}
+
+/// Milliseconds from the start of the last stretch to the last record.
+fn since_resumed(story: &Story) -> u64 {
+    let began = story.records.iter().rfind(|record| matches!(record.event, Event::RunStart(_))).unwrap();
+    ms_between(began.ts, story.records.last().unwrap().ts)
+}
+
+fn verdict() -> Event {
+    Event::Verdict(Verdict { missing: vec!["docs".to_owned()], redo: Vec::new(), note: None })
+}
+
+#[test]
+fn the_time_between_two_stretches_is_nobodys() {
+    let ended = story::capped();
+    let before = project(&ended).run.elapsed_ms;
+    let resumed = ended.after(3600).event(verdict()).after(60).resumes();
+    assert_eq!(project(&resumed).run.elapsed_ms, before);
+    let story = resumed.phase("04_fix_1", "builder").after(7).turn(None);
+    assert_eq!(project(&story).run.elapsed_ms, before + since_resumed(&story));
+}
+
+#[test]
+fn the_time_between_a_kill_and_the_next_stretch_is_nobodys() {
+    let killed = Story::begins("build", "x").phase("01_build", "builder").after(5).turn(None);
+    let before = project(&killed).run.elapsed_ms;
+    let mut story = killed.after(3600).event(verdict());
+    story.records.last_mut().unwrap().phase = None;
+    let story = story.after(60).resumes();
+    assert_eq!(project(&story).run.elapsed_ms, before);
 }

@@ -8,7 +8,7 @@ use super::{Dashboard, Foot, inked, marked};
 use crate::event::{Event, Outcome, Usage};
 use crate::ids::PhaseName;
 use crate::view::lines::Lines;
-use crate::view::numbers::{bar, clock, count, dollars, due, ms_between, percent, plural, span};
+use crate::view::numbers::{bar, clock, count, dollars, due, percent, plural, span};
 use crate::view::paint::{Ink, Paint};
 use crate::view::rows::AgentRow;
 use crate::view::tables::{Life, RunState, phase_lines};
@@ -33,7 +33,7 @@ impl Dashboard {
 
     fn standing(&self, life: Life, now: DateTime<Utc>) -> String {
         let run = &self.state.run;
-        let so_far = run.elapsed_before_ms.saturating_add(ms_between(run.stretch_at, now));
+        let so_far = run.so_far(now);
         match (RunState::of(run, life), run.outcome) {
             (RunState::Ended, Some(Outcome::GoalMet)) => format!("✓ goal met in {}", span(run.elapsed_ms)),
             (RunState::Ended, outcome) => {

@@ -3,6 +3,7 @@ use insta::assert_snapshot;
 use super::*;
 use crate::event::{Event, Unreported, UsageUnknown};
 use crate::ids::EngineName;
+use crate::view::ending::Brake;
 use crate::view::frame::Frame;
 use crate::view::story::{self, Story};
 
@@ -26,8 +27,15 @@ fn text_of(table: &Table, width: Option<usize>) -> String {
 fn shown(story: &Story, life: Life) -> String {
     let (state, frame) = fold(story);
     let mut out = Vec::new();
-    show(&mut out, Ending { state: &state, frame: &frame, savings: None }, life, story.now, Some(80), Paint::Plain)
-        .unwrap();
+    show(
+        &mut out,
+        Ending { state: &state, frame: &frame, savings: None, brake: Brake::Off },
+        life,
+        story.now,
+        Some(80),
+        Paint::Plain,
+    )
+    .unwrap();
     String::from_utf8(out).unwrap()
 }
 

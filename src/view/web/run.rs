@@ -79,8 +79,7 @@ fn head(known: &Projection, life: Life, now: DateTime<Utc>) -> String {
         RunState::Ended => (run.elapsed_ms, None),
         RunState::Interrupted => (run.elapsed_ms, Some(run.updated_at)),
         RunState::Running | RunState::Waiting => {
-            let so_far = run.elapsed_before_ms.saturating_add(ms_between(run.stretch_at, now));
-            (so_far, (ms_between(run.updated_at, now) > SILENT_MS).then_some(run.updated_at))
+            (run.so_far(now), (ms_between(run.updated_at, now) > SILENT_MS).then_some(run.updated_at))
         }
     };
     facts.insert(0, format!("time {}", span(time)));

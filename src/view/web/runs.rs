@@ -30,9 +30,13 @@ pub(super) fn page(library: &Library, root: &str, asked: &Asked) -> Result<Respo
          <th class=\"num\">tokens<th class=\"num\">cost<th>prompt</tr>\n",
     );
     for run in runs.iter().skip(from).take(A_PAGE) {
-        match library.glance(run)? {
-            Some((known, life)) => body += &row(root, run, &known, life),
-            None => body += &format!("<tr>{}<td colspan=\"7\">no records</td></tr>\n", cell(run.as_str())),
+        match library.glance(run) {
+            Ok(Some((known, life))) => body += &row(root, run, &known, life),
+            Err(error) => {
+                body +=
+                    &format!("<tr>{}<td colspan=\"7\">{}</td></tr>\n", cell(run.as_str()), escape(&error.to_string()));
+            }
+            Ok(None) => body += &format!("<tr>{}<td colspan=\"7\">no records</td></tr>\n", cell(run.as_str())),
         }
     }
     body += "</table>\n";
