@@ -94,7 +94,13 @@ fn end_orphans(project: &Project) -> Result<(), CliError> {
             continue;
         }
         // Taking the lock may end them already.
-        let mut left = orphan::orphans(&dir)?;
+        let mut left = match orphan::orphans(&dir) {
+            Ok(left) => left,
+            Err(error) => {
+                super::reading::pass_over(&dir, Some(error));
+                continue;
+            }
+        };
         left.retain(|orphan| orphan.presence == Presence::Running);
         if left.is_empty() {
             continue;
