@@ -181,6 +181,8 @@ pub fn start(beginning: Beginning, plan: Plan, stop: Stop, wanted: Option<RunId>
 pub struct Resumption {
     /// The limits.
     pub stop: Stop,
+    /// Those that were given for this stretch alone, as `KEY=VALUE`.
+    pub limits: Vec<String>,
     /// Programs, arguments and variables of the engines.
     pub engines: IndexMap<EngineName, EngineSettings>,
     /// Whether unchanged work is judged again.
@@ -204,7 +206,7 @@ pub fn resume(mut beginning: Beginning, run: &RunId, resumption: Resumption) -> 
     let mut plan = plan_of(run, &told.state)?;
     plan.engines = resumption.engines;
     let logged = Logged { dir, journal, told };
-    let stretch = Stretch::Resumed { unchanged: resumption.unchanged, engine_worked };
+    let stretch = Stretch::Resumed { unchanged: resumption.unchanged, engine_worked, limits: resumption.limits };
     begin(beginning, plan, resumption.stop, logged, lock, stretch)
 }
 
@@ -289,12 +291,12 @@ fn read(dir: &RunDir) -> Result<(Told, LogEnd), StartError> {
 }
 
 /// What begins with a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Stretch {
     /// Its first stretch.
     First,
     /// Another one. Of one that was killed, an engine may have worked on until now.
-    Resumed { unchanged: Unchanged, engine_worked: bool },
+    Resumed { unchanged: Unchanged, engine_worked: bool, limits: Vec<String> },
     /// None: an agent is asked something.
     None,
 }
@@ -349,14 +351,14 @@ fn begin(
             judge_files: &plan.judge_files,
         },
     )?;
-    let verdict = match stretch {
-        Stretch::Resumed { unchanged, .. } => recovery::admit(&dir, &state, &mut tree, unchanged)?,
+    let verdict = match &stretch {
+        Stretch::Resumed { unchanged, .. } => recovery::admit(&dir, &state, &mut tree, *unchanged)?,
         Stretch::First | Stretch::None => None,
     };
     let cut_off = interrupted::cut_off(&dir, &state)?;
-    let moved = match stretch {
+    let moved = match &stretch {
         Stretch::Resumed { engine_worked, .. } => {
-            interrupted::put_git_back(&dir, cut_off.as_ref(), &mut tree, engine_worked)?
+            interrupted::put_git_back(&dir, cut_off.as_ref(), &mut tree, *engine_worked)?
         }
         Stretch::First | Stretch::None => None,
     };
@@ -372,6 +374,10 @@ fn begin(
         plan_digest: plan.digest(),
         plan: first.then_some(plan_json),
         stop: serde_json::to_value(&stop).expect("limits are plain data"),
+        limits: match &stretch {
+            Stretch::Resumed { limits, .. } => limits.clone(),
+            Stretch::First | Stretch::None => Vec::new(),
+        },
         resumed: !first,
         base: head.commit().map(str::to_owned),
         branch: head.branch().map(|branch| branch.trim_start_matches("refs/heads/").to_owned()),
