@@ -270,7 +270,7 @@ pub fn delivery(agent: &AgentName, delivery: &str, heard: &[Heard<'_>]) -> Optio
     if lists.is_empty() {
         return None;
     }
-    Some(Delivery { agent: agent.clone(), delivery: delivery.to_owned(), lists })
+    Some(Delivery { agent: agent.clone(), delivery: delivery.to_owned(), lists, watermark: None })
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 mod acting;
 mod approve;
 mod ask;
+mod asking;
 mod channel;
 mod choose;
 mod config;

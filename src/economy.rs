@@ -6,3 +6,4 @@ pub(crate) mod pattern;
 pub mod prices;
 pub mod requests;
 pub mod watch;
+pub mod windows;

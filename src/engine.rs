@@ -132,6 +132,8 @@ pub struct Facts {
     pub login_check: LoginCheck,
     /// Variables whose presence bills an API although a subscription may be logged in.
     pub billing_keys: &'static [&'static str],
+    /// Its permission mode when none is configured, if it has such modes.
+    pub permission_mode: Option<&'static str>,
     /// The file in the agent's directory that is its session, for an engine that keeps it there. A fresh
     /// session begins only after such a file was moved aside.
     pub session_file: Option<&'static str>,

@@ -558,6 +558,15 @@ pub struct EngineContinuation {
     pub leg: u32,
     /// Size of that preamble.
     pub preamble_bytes: usize,
+    /// What the engine before it died of.
+    #[serde(default)]
+    pub kind: Option<FailureKind>,
+    /// That engine.
+    #[serde(default)]
+    pub from: Option<EngineName>,
+    /// The engine that goes on; the same one after a retry.
+    #[serde(default)]
+    pub to: Option<EngineName>,
 }
 
 /// Payload of `cache_break`.
@@ -649,6 +658,18 @@ pub struct Delivery {
     pub delivery: String,
     /// What was staged, a list each.
     pub lists: Vec<DeliveredList>,
+    /// Where the agent stands once the phase succeeds; with the ids of the lists it is what is kept.
+    #[serde(default)]
+    pub watermark: Option<DeliveredMark>,
+}
+
+/// The place in the channel that a delivery leads to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeliveredMark {
+    /// The native session that hears it; null for a fresh one, whose id is not known yet.
+    pub native: Option<SessionId>,
+    /// The newest of the times of all rows.
+    pub last_at: i64,
 }
 
 /// Rows of one list of the channel that a delivery covers.

@@ -8,7 +8,7 @@
 //! Use goes down the list only: `cli`, then `run`, then the edges (`engine`, `process`, `store`, `tree`,
 //! `gateway`, `provider`, `rehearsal`, `view`), then the pure core (`simulate`, `state`, `session`, `channel`,
 //! `prune`, `economy`, `envelope`, `plan`), then what the user wrote (`config`, `workflow`), then `event` and
-//! `ids`, then what all share (`host`, `lines`, `fault`, `mask`).
+//! `ids`, then what all share (`host`, `lines`, `fault`, `mask`, `solid`).
 
 pub mod channel;
 pub mod cli;
@@ -31,6 +31,7 @@ pub mod rehearsal;
 pub mod run;
 pub mod session;
 pub mod simulate;
+mod solid;
 pub mod state;
 pub mod store;
 pub mod tree;

@@ -87,6 +87,17 @@ pub struct Bells {
     pub level: watch::Receiver<Level>,
     /// Counts up when files of the run changed: `stop`, `approval.json`.
     pub news: watch::Receiver<u64>,
+    /// Who is there to be asked.
+    pub audience: Audience,
+}
+
+/// Whether an approval is asked for where the run was started; by the files of the run it can always be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// A person at a terminal, who is waited for.
+    Terminal,
+    /// Nobody: a step that does not say how long to wait does not wait.
+    Nobody,
 }
 
 /// Why a run could not go on. The log is the truth, so a failed append ends it.
@@ -146,9 +157,10 @@ pub struct Run {
     guard: guard::Guard,
     /// Held as long as the run lives.
     lock: RefCell<Lock>,
-    /// Whether an answer of a person was there before the leg.
-    answered: Cell<bool>,
+    from_people: RefCell<own::FromPeople>,
     heard: block::Heard,
+    /// What stood in the tree before the legs so far.
+    notes: RefCell<interrupted::Notes>,
     /// What phases of earlier runs of the workflow made, once somebody asked.
     earlier: OnceCell<Requests>,
     digests: RefCell<prompt::Digests>,

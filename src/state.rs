@@ -159,6 +159,9 @@ pub struct PhaseState {
     pub attempts: u32,
     /// When it was started last.
     pub started: DateTime<Utc>,
+    /// When the first of the attempts right before this one was started that were cut off; `None` when the one before
+    /// came to an end.
+    pub cut_off_since: Option<DateTime<Utc>>,
     /// Legs begun over all attempts.
     pub legs: u32,
     /// How it stands.
@@ -175,6 +178,8 @@ pub struct PhaseState {
     pub transient_deaths: u32,
     /// Whether any engine died in this phase since its last success.
     pub death_marker: bool,
+    /// The engine that died last in it, and of what.
+    pub last_death: Option<(EngineName, FailureKind)>,
     /// Kinds of failure for which it was given a fresh session, once each: overflow, lost session.
     pub renewed: BTreeSet<FailureKind>,
     /// The wait for a limit that it ended with, until it is started again.

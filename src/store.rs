@@ -6,7 +6,7 @@
 //! lock. Directories are for the user alone (0700), and so are files (0600).
 //!
 //! The store refuses to append to a log of a newer format, to a log that changed behind its back, and to
-//! one where an append has failed.
+//! one where an append has failed. It writes through no link: every file is opened for writing by `solid`.
 
 pub mod atomic;
 mod backward;
@@ -35,6 +35,8 @@ pub use read::{Damage, DamageKind, Entry, LogEnd, LogReader, Sift, Tail};
 pub use run_dir::{Leg, RunDir};
 pub use shared_log::append_locked;
 
+use crate::solid;
+
 /// The mode of every file that fia writes for itself.
 const FILE_MODE: u32 = 0o600;
 
@@ -42,17 +44,20 @@ const FILE_MODE: u32 = 0o600;
 ///
 /// # Errors
 ///
-/// When it cannot be opened.
+/// When it cannot be opened, for one because a link is in its place.
 pub fn open_append(path: &Path) -> Result<File, StoreError> {
     let mut options = OpenOptions::new();
-    options.append(true).create(true).mode(FILE_MODE).open(path).map_err(StoreError::io("open", path))
+    options.append(true).create(true).mode(FILE_MODE);
+    solid::open(&mut options, path).map_err(StoreError::io("open", path))
 }
 
 /// Creates a directory and what is missing above it.
 ///
 /// # Errors
 ///
-/// When it cannot be created, for one because a plain file is in the way.
+/// When it cannot be created, for one because a plain file is in the way, or it or a folder above it is a link.
 pub fn create_dir(path: &Path) -> Result<(), StoreError> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(StoreError::io("create the directory", path))
+    solid::folders(path)
+        .and_then(|()| DirBuilder::new().recursive(true).mode(0o700).create(path))
+        .map_err(StoreError::io("create the directory", path))
 }

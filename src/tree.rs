@@ -23,7 +23,9 @@ mod leg;
 mod objects;
 mod packs;
 mod pattern;
+mod plain;
 mod refs;
+mod reins;
 mod repository;
 mod restore;
 mod stat_cache;
@@ -38,6 +40,7 @@ use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use thiserror::Error;
@@ -50,6 +53,7 @@ pub use ignore::{Entry, IgnoreRules};
 pub use leg::{LegEnd, LegStart};
 pub use pattern::{Pattern, PatternError};
 pub use refs::{GitChanges, GitState};
+pub use reins::Reins;
 pub use repository::{Head, ObjectFormat, Repository};
 pub use restore::NotRestored;
 pub use undo::{Undo, UndoPath, UndoState};
@@ -57,10 +61,11 @@ pub use worktree::Worktree;
 
 use crate::event::{Content, FileKind, RepoPath};
 use crate::ids::RunId;
+use crate::solid::InTheWay;
 use checkout::Checkouts;
 use objects::ObjectStore;
 use stat_cache::{Stamp, StatCache};
-use walk::Walk;
+use walk::{Output, Walk};
 
 /// Why something about the work tree could not be done.
 #[derive(Debug, Error)]
@@ -94,6 +99,12 @@ pub enum TreeError {
     /// git does not know who commits.
     #[error("git does not know who commits here, and the workflow commits")]
     NoIdentity,
+    /// git would refuse to commit.
+    #[error("a {what} is not finished here, and the workflow commits")]
+    Unfinished {
+        /// What was begun.
+        what: &'static str,
+    },
     /// A file or folder could not be read or written.
     #[error("cannot {action} `{}`", path.display())]
     Io {
@@ -137,9 +148,15 @@ impl TreeError {
             Self::NoIdentity => Some(
                 "`git config user.name \"…\"` and `git config user.email \"…\"`, for all repositories with `--global`",
             ),
+            Self::Unfinished { .. } => Some(
+                "finish it or give it up, as `git status` says, or use `--worktree`, which starts from the last commit",
+            ),
             Self::IndexLocked { .. } => Some("wait for the other git; if none runs, remove the file"),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Some("make it readable, or add it to an ignore file before the run")
+            }
+            Self::Io { source, .. } if InTheWay::of(source).is_some() => {
+                Some("look where it came from and remove it, then try again")
             }
             Self::Git { .. } | Self::Io { .. } | Self::Rules { .. } | Self::Pattern(_) => None,
         }
@@ -176,14 +193,15 @@ pub struct Tree {
     cache_file: PathBuf,
     named: Vec<Pattern>,
     skip: Option<RepoPath>,
+    output: Output,
 }
 
-/// What every path of the guard holds at one moment.
+/// What every path of the guard holds at one moment. A clone shares it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    files: BTreeMap<RepoPath, Content>,
+    files: Arc<BTreeMap<RepoPath, Content>>,
     /// Folders and their permission bits, to make them again and to tell which are new.
-    folders: BTreeMap<RepoPath, u32>,
+    folders: Arc<BTreeMap<RepoPath, u32>>,
 }
 
 impl Snapshot {
@@ -201,7 +219,7 @@ impl Snapshot {
 impl FromIterator<(RepoPath, Content)> for Snapshot {
     /// A snapshot of files alone, to compare another one with.
     fn from_iter<I: IntoIterator<Item = (RepoPath, Content)>>(files: I) -> Self {
-        Self { files: files.into_iter().collect(), folders: BTreeMap::new() }
+        Self { files: Arc::new(files.into_iter().collect()), folders: Arc::default() }
     }
 }
 
@@ -237,6 +255,7 @@ impl Tree {
             cache_file: options.stat_cache.to_owned(),
             named,
             skip,
+            output: Output::of_this_process(),
             repository,
         })
     }
@@ -264,7 +283,13 @@ impl Tree {
         self.store.mend()?;
         let read_at = SystemTime::now();
         let top = self.repository.top.clone();
-        let walk = Walk { top: &top, ignore: &self.ignore, named: &self.named, skip: self.skip.as_ref() };
+        let walk = Walk {
+            top: &top,
+            ignore: &self.ignore,
+            named: &self.named,
+            skip: self.skip.as_ref(),
+            output: &self.output,
+        };
         let seen = walk.run()?;
         let mut files = Vec::with_capacity(seen.leaves.len());
         for (path, meta) in seen.leaves {
@@ -279,7 +304,7 @@ impl Tree {
         let files: BTreeMap<RepoPath, Content> = files.into_iter().collect();
         self.cache.keep_only(|path| files.contains_key(path), files.len());
         self.cache.save(&self.cache_file)?;
-        Ok(Snapshot { files, folders: seen.folders })
+        Ok(Snapshot { files: Arc::new(files), folders: Arc::new(seen.folders) })
     }
 
     /// What a path holds; read only when the stat cache does not know, or the store has not got it.

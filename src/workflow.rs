@@ -169,6 +169,11 @@ impl Workflow {
         lines[first..=first + length].join("\n").trim_end().to_owned() + "\n"
     }
 
+    /// What it is written as, in the shape of the file, checked.
+    pub(crate) fn written(&self) -> &Value {
+        self.document.value.pointer(&self.at).unwrap_or(&Value::Null)
+    }
+
     /// A problem with what stands at `at`.
     pub(crate) fn problem(&self, at: &str, message: impl Into<String>) -> Problem {
         self.document.problem(at, message)

@@ -6,6 +6,9 @@
 #![expect(clippy::print_stderr, reason = "what could not be checked here is said")]
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test picks out the facts that it is about")]
 
+#[cfg(target_os = "linux")]
+#[path = "cli/asking.rs"]
+mod asking;
 #[path = "cli/bad_input.rs"]
 mod bad_input;
 #[path = "cli/channel.rs"]
@@ -24,6 +27,8 @@ mod init;
 mod interrupted;
 #[path = "cli/man.rs"]
 mod man;
+#[path = "cli/masking.rs"]
+mod masking;
 #[cfg(target_os = "linux")]
 #[path = "cli/memory.rs"]
 mod memory;
@@ -33,6 +38,10 @@ mod newest;
 mod notify;
 #[path = "cli/orphans.rs"]
 mod orphans;
+#[path = "cli/private.rs"]
+mod private;
+#[path = "cli/process_cases.rs"]
+mod process_cases;
 #[path = "cli/queries.rs"]
 mod queries;
 #[path = "cli/replay.rs"]

@@ -10,8 +10,12 @@ mod commit;
 mod lab;
 #[path = "guard/lane.rs"]
 mod lane;
+#[path = "guard/links.rs"]
+mod links;
 #[path = "guard/own_files.rs"]
 mod own_files;
+#[path = "guard/repository.rs"]
+mod repository;
 #[expect(dead_code, reason = "each test binary uses a part of what they share")]
 mod support;
 #[path = "guard/worktree.rs"]

@@ -17,5 +17,7 @@ mod budget;
 mod relay;
 #[path = "recovery/stop.rs"]
 mod stop;
+#[path = "recovery/time.rs"]
+mod time;
 #[path = "recovery/wait.rs"]
 mod wait;

@@ -220,7 +220,12 @@ mod tests {
     fn delivered(ids: &[&str], last_at: i64) -> Delivery {
         let ids = ids.iter().map(|id| (*id).to_owned()).collect();
         let list = DeliveredList { thread: String::new(), ids, last_at, shown: 0 };
-        Delivery { agent: AgentName::from("builder"), delivery: "01_build.1".to_owned(), lists: vec![list] }
+        Delivery {
+            agent: AgentName::from("builder"),
+            delivery: "01_build.1".to_owned(),
+            lists: vec![list],
+            watermark: None,
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `fia approve` and `fia reject`: a person's answer, by file and bell.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -10,6 +11,7 @@ use super::held;
 use super::project::Project;
 use super::report::CliError;
 use super::say;
+use crate::store::StoreError;
 use crate::store::atomic::{self, Durability};
 use crate::view::human::handle;
 use crate::view::tables::Life;
@@ -51,12 +53,16 @@ pub(super) fn answer(args: &AnswerArgs, decision: Decision) -> Result<ExitCode, 
         let hint = format!("`fia show {}` says where it is", handle(run));
         return Err(CliError::usage(format!("run {run} does not ask for an approval"), hint));
     }
-    let answer = Answer { approved: decision == Decision::Approve, reason: args.reason.as_deref() };
-    atomic::replace_json(&chosen.dir.approval(), &answer, Durability::Synced)?;
+    write_answer(&chosen.dir.approval(), decision, args.reason.as_deref())?;
     held::ring(&project.data, run)?;
     let then = match chosen.life {
         Life::Alive => String::new(),
         Life::Gone => format!("; fia resume {} takes it up", handle(run)),
     };
     Ok(say(&format!("run {run} {word}{then}")))
+}
+
+/// Writes an answer down for the run to find.
+pub(super) fn write_answer(file: &Path, decision: Decision, reason: Option<&str>) -> Result<(), StoreError> {
+    atomic::replace_json(file, &Answer { approved: decision == Decision::Approve, reason }, Durability::Synced)
 }

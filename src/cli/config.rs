@@ -1,18 +1,22 @@
 //! `fia config check|show|schema`.
 
+mod shipped;
+
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use indexmap::IndexMap;
 use serde_json::json;
 
 use super::project::{Project, is_installed};
 use super::report::CliError;
 use crate::config::{self, Facts};
+use crate::economy::windows;
 use crate::engine;
 use crate::ids::EngineName;
-use crate::plan;
+use crate::plan::{self, EngineSettings};
 use crate::view::json;
 
 /// Arguments of `fia config`.
@@ -58,7 +62,8 @@ fn check(arg: &ConfigArg) -> Result<ExitCode, CliError> {
     let project = Project::open(arg.config.as_deref())?;
     let found = &project.loaded.config;
     plan::check::config(found)?;
-    let advice = config::advise(found, &Machine { top: project.repository.top.clone() });
+    let machine = Machine { top: project.repository.top.clone(), engines: plan::build::engines(found) };
+    let advice = config::advise(found, &machine);
     let warnings: Vec<String> = project.loaded.warnings.iter().chain(&advice).map(ToString::to_string).collect();
     let mut out = io::stdout().lock();
     if arg.json {
@@ -77,6 +82,7 @@ fn check(arg: &ConfigArg) -> Result<ExitCode, CliError> {
 fn show(arg: &ConfigArg) -> Result<ExitCode, CliError> {
     let project = Project::open(arg.config.as_deref())?;
     let found = &project.loaded.config;
+    let found = found.clone().over(&shipped::shipped(found)?);
     let mut out = io::stdout().lock();
     if arg.json {
         json::write(&mut out, &found.show())?;
@@ -89,6 +95,7 @@ fn show(arg: &ConfigArg) -> Result<ExitCode, CliError> {
 /// What this machine and the adapters know.
 struct Machine {
     top: PathBuf,
+    engines: IndexMap<EngineName, EngineSettings>,
 }
 
 impl Facts for Machine {
@@ -100,14 +107,37 @@ impl Facts for Machine {
         engine::for_name(engine).capabilities().context
     }
 
-    /// Windows come from the configuration or from the stream; none is known before.
-    fn window(&self, _engine: EngineName, _model: &str) -> Option<u64> {
-        None
+    fn window(&self, engine: EngineName, model: &str) -> Option<u64> {
+        known_window(engine, model)
     }
 
     /// claude compacts by size only when it is told to (seen with 2.1.332 in November 2026).
     fn compacts_at(&self, engine: EngineName, _model: &str) -> Option<u64> {
-        let told = std::env::var("CLAUDE_CODE_AUTO_COMPACT_WINDOW").ok().filter(|_| engine == EngineName::Claude)?;
-        told.parse().ok()
+        if engine != EngineName::Claude {
+            return None;
+        }
+        let settings = self.engines.get(&engine).cloned().unwrap_or_default();
+        let configured = settings.env.get(COMPACT_VARIABLE).cloned();
+        let variable = configured.unwrap_or_else(|| std::env::var(COMPACT_VARIABLE).ok());
+        let told = [compact_flag(&settings.args), variable.and_then(|told| told.parse().ok())];
+        told.into_iter().flatten().min().map(|tokens: u64| tokens.max(LEAST_COMPACTION_TOKENS))
     }
+}
+
+/// What fits into a model before any stream has said it; pi's and cursor's models are not known.
+pub(super) fn known_window(engine: EngineName, model: &str) -> Option<u64> {
+    (engine == EngineName::Claude).then(|| windows::of_claude(model)).flatten()
+}
+
+/// The variable that does the same as `--autocompact`.
+const COMPACT_VARIABLE: &str = "CLAUDE_CODE_AUTO_COMPACT_WINDOW";
+
+/// claude takes a smaller number for this one.
+const LEAST_COMPACTION_TOKENS: u64 = 100_000;
+
+/// `--autocompact N` or `--autocompact=N`, the last one.
+fn compact_flag(args: &[String]) -> Option<u64> {
+    let apart = args.iter().zip(args.iter().skip(1)).filter(|(flag, _)| *flag == "--autocompact");
+    let joined = args.iter().filter_map(|arg| arg.strip_prefix("--autocompact="));
+    apart.map(|(_, tokens)| tokens.as_str()).chain(joined).last()?.parse().ok()
 }

@@ -13,6 +13,7 @@ use super::run::go;
 use super::screen::{Loudness, Screen};
 use crate::plan::build::{Request, build};
 use crate::run;
+use crate::view::ending::Brake;
 
 /// What the demo repository begins with. The script lies outside, with the config, as a user would have it.
 const FILES: [(&str, &str); 5] = [
@@ -56,12 +57,12 @@ pub(super) fn demo(args: &DemoArgs) -> Result<ExitCode, CliError> {
     let ran = go(&project, Screen::new(Loudness::Usual), |beginning| run::start(beginning, plan, stop, None))?;
     match &scratch {
         Scratch::Kept(dir) => {
-            ran.screen.end();
+            ran.screen.end(Brake::of(&project.data));
             let dir = shell_word(dir);
             let _gone = writeln!(err, "\nLook around: cd {dir} && fia show && fia events && git log --stat");
         }
         // Nothing that acts on the run would find it.
-        Scratch::Temporary(_) => ran.screen.end_with(Some("fia demo --keep DIR    keeps the repository and its log")),
+        Scratch::Temporary(_) => ran.screen.end_instead("fia demo --keep DIR    keeps the repository and its log"),
     }
     Ok(ran.status)
 }

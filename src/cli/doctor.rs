@@ -229,7 +229,8 @@ fn ceilings(project: &Project, name: EngineName, reports: bool) -> Vec<Ceiling> 
         |agent: &&serde_json::Value| agent["coding_agent"].as_str().and_then(EngineName::parse) == Some(name);
     let ceiling = |agent: &serde_json::Value| {
         let tokens = agent["session_rotation_context"].as_u64().unwrap_or(0);
-        let window = project.loaded.config.window(agent["model"].as_str().unwrap_or_default());
+        let model = agent["model"].as_str().unwrap_or_default();
+        let window = project.loaded.config.window(model).or_else(|| super::config::known_window(name, model));
         let fires = match window {
             _ if tokens == 0 => Fires::Off,
             _ if !reports => Fires::NoUsage,

@@ -1,6 +1,5 @@
 //! The lock of a work tree, for commands that act: ringing who holds it, and holding it for a moment.
 
-use super::choose::Chosen;
 use super::project::Project;
 use super::report::CliError;
 use super::signals::Signals;
@@ -23,23 +22,23 @@ pub(super) fn ring(data: &DataDir, run: &RunId) -> Result<bool, CliError> {
 }
 
 /// The work tree of a run.
-pub(super) fn repository_of(project: &Project, chosen: &Chosen) -> Result<Repository, CliError> {
-    Ok(run::home(&project.repository, &project.data, chosen.dir.run())?)
+pub(super) fn repository_of(project: &Project, run: &RunId) -> Result<Repository, CliError> {
+    Ok(run::home(&project.repository, &project.data, run)?)
 }
 
 /// Does work on a run under the lock of its work tree, deaf to bells meanwhile: an unheard one kills.
 pub(super) fn with_lock<T>(
     project: &Project,
-    chosen: &Chosen,
+    run: &RunId,
     work: impl FnOnce() -> Result<T, CliError>,
 ) -> Result<T, CliError> {
-    let repository = repository_of(project, chosen)?;
+    let repository = repository_of(project, run)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::machine("cannot start the runtime", error))?;
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
         let _deaf = Signals::bells_only().map_err(|error| CliError::machine("cannot listen for signals", error))?;
-        let _lock = run::lock(&repository, &project.data, chosen.dir.run(), chrono::Utc::now())?;
+        let _lock = run::lock(&repository, &project.data, run, chrono::Utc::now())?;
         work()
     })
 }

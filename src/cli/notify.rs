@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::config::{Notify, Webhook};
-use crate::event::{Approval, Event, Record};
+use crate::event::{Approval, Event, Outcome, Record};
 use crate::gateway::client_for;
 use crate::run::Watch;
 
@@ -63,9 +63,9 @@ impl Watch for Notifier {
 fn message(record: &Record) -> Option<Value> {
     let (event, text) = match &record.event {
         Event::RunEnd(end) => ("run_end", format!("{}: {}", end.outcome, end.reason)),
-        Event::GateFail(gate) => ("gate_block", format!("{}: {}", gate.gate, gate.violations.join("; "))),
-        Event::PermissionRetry(retry) => {
-            ("gate_block", format!("{} writes outside of what is allowed were undone", retry.undone.len()))
+        // A gate or a write that a second try puts right blocks nothing.
+        Event::PhaseEnd(end) if end.outcome == Some(Outcome::BlockedByGate) => {
+            ("gate_block", end.reason.clone().unwrap_or_default())
         }
         Event::Waiting(waiting) => {
             let until = waiting.until.map_or_else(String::new, |until| format!(" until {}", until.to_rfc3339()));

@@ -7,6 +7,7 @@ use crate::config::{self, Loaded, Surroundings};
 use crate::engine;
 use crate::ids::EngineName;
 use crate::process::{CommandSpec, find_program};
+use crate::solid;
 use crate::store::DataDir;
 use crate::tree::Repository;
 
@@ -53,7 +54,7 @@ fn data_dir(repository: &Repository, configured: &str) -> Result<PathBuf, CliErr
     let top = repository.main_top()?.unwrap_or_else(|| repository.top.clone());
     let path = top.join(configured);
     // As git names it, which tells whether a work tree lies in it.
-    Ok(path.canonicalize().unwrap_or(path))
+    Ok(solid::resolved(&path))
 }
 
 /// Engines whose program is there, best first.

@@ -16,7 +16,7 @@ use crate::event::Event;
 use crate::event::wire::Line;
 use crate::run::orphan;
 use crate::store::{Entry, LogReader, RunDir, StoreError, Tail, offset_of_last};
-use crate::view::ending::Ending;
+use crate::view::ending::{Brake, Ending};
 use crate::view::frame::Frame;
 use crate::view::human::handle;
 use crate::view::json::{self, AgentList, PhaseList, RunList, Shown};
@@ -62,12 +62,13 @@ pub(super) fn runs(args: &RunsArgs) -> Result<ExitCode, CliError> {
 /// Shows a run.
 pub(super) fn show(args: &RunArg) -> Result<ExitCode, CliError> {
     let (projection, life, dir) = one(args)?;
+    let brake = Brake::of(&reading::data()?);
     let frame = frame(&dir, projection.run.stretches)?;
     let mut out = io::stdout().lock();
     if args.json {
         json::write(&mut out, &Shown::of(&projection, life))?;
     } else {
-        let ending = Ending { state: &projection, frame: &frame, savings: None, instead: None };
+        let ending = Ending { state: &projection, frame: &frame, savings: None, brake, instead: None };
         tables::show(&mut out, ending, life, Utc::now(), width_stdout(), paint_stdout())?;
         if projection.run.worktree {
             worktree::say(&Project::open(None)?, &projection, &mut out);

@@ -16,6 +16,7 @@ use crate::config::{self, Surroundings};
 use crate::event::Record;
 use crate::event::wire::Line;
 use crate::host::Presence;
+use crate::solid;
 use crate::store::{self, DataDir, Entry, LogReader, RunDir, StoreError, Tail, atomic};
 use crate::view::projection::Projection;
 use crate::view::tables::Life;
@@ -33,7 +34,7 @@ pub(super) fn data() -> Result<DataDir, CliError> {
     let file = config::find(&start, &top, None, std::env::var_os("FIA_CONFIG").as_deref());
     let loaded = config::load(file.as_deref(), Surroundings { top: &top, engines: &[] })?;
     let path = top.join(loaded.config.data_dir());
-    Ok(DataDir::new(path.canonicalize().unwrap_or(path)))
+    Ok(DataDir::new(solid::resolved(&path)))
 }
 
 /// The top of the work tree around `start` where that is plain to see: the nearest folder with a whole `.git` of its

@@ -114,6 +114,7 @@ impl From<TreeError> for CliError {
             TreeError::NotARepository { .. }
             | TreeError::NoWorkTree { .. }
             | TreeError::NoIdentity
+            | TreeError::Unfinished { .. }
             | TreeError::Pattern(_) => Self::Usage { message, hint, source },
             TreeError::NoGit { .. }
             | TreeError::Git { .. }

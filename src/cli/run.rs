@@ -4,11 +4,13 @@ use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use chrono::Utc;
 use clap::Args;
 use tokio::sync::watch;
 
+use super::asking::{self, Asker};
 use super::notify;
 use super::project::Project;
 use super::report::CliError;
@@ -22,7 +24,8 @@ use crate::ids::RunId;
 use crate::plan::build::{Request, build};
 use crate::plan::{Plan, Stop, describe};
 use crate::process::survive_file_size_limit;
-use crate::run::{self, Beginning, Begun, Level, StartError, Watch};
+use crate::run::{self, Audience, Beginning, Begun, Bells, Level, StartError, Watch};
+use crate::view::ending::Brake;
 use crate::view::json::{self, Shown};
 use crate::view::tables::Life;
 
@@ -73,6 +76,10 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
     // Before anything is spent: a commit would fail at the end.
     if plan.commits() {
         project.repository.check_identity()?;
+        // A work tree of the run's own is not in the middle of anything.
+        if !args.worktree {
+            project.repository.check_finished()?;
+        }
     }
     let id = args.id.as_deref().map(run_id).transpose()?;
     let loudness = if args.quiet || args.json { Loudness::Quiet } else { Loudness::Usual };
@@ -81,7 +88,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
     if args.json {
         json::write(&mut io::stdout().lock(), &Shown::of(&ran.screen.state(), Life::Gone))?;
     } else {
-        ran.screen.end();
+        ran.screen.end(Brake::of(&project.data));
         worktree::say(&project, &ran.screen.state(), &mut anstream::stderr());
     }
     Ok(ran.status)
@@ -108,10 +115,15 @@ pub(super) fn go(
         let (notifier, sending) = notify::start(&project.loaded.config.notify()).unzip();
         let mut watchers: Vec<Box<dyn Watch>> = vec![Box::new(screen.clone())];
         watchers.extend(notifier.map(|notifier| Box::new(notifier) as Box<dyn Watch>));
+        let audience = asking::audience(screen.loudness());
+        if audience == Audience::Terminal {
+            let (screen, data) = (screen.clone(), project.data.clone());
+            watchers.push(Box::new(Asker { screen, data, bell: Rc::clone(&signals.news), open: None }));
+        }
         let begun = begin(Beginning {
             repository: project.repository.clone(),
             data: project.data.clone(),
-            bells: signals.bells.clone(),
+            bells: Bells { audience, ..signals.bells.clone() },
             watchers,
             now: Utc::now,
         })?;

@@ -10,13 +10,14 @@ use chrono::Utc;
 use crate::event::{Event, Record};
 use crate::run::Watch;
 use crate::store::{Entry, LogReader, RunDir, StoreError, Tail};
-use crate::view::ending::Ending;
+use crate::view::ending::{Brake, Ending};
 use crate::view::frame::Frame;
 use crate::view::human::PlainLog;
 use crate::view::live::Live;
 use crate::view::paint::Paint;
 use crate::view::projection::Projection;
 use crate::view::savings::Savings;
+use crate::view::text;
 
 /// How often the clock of the live block is redrawn.
 pub(super) const TICK: Duration = Duration::from_millis(250);
@@ -42,6 +43,18 @@ struct Shown {
     frame: Frame,
     savings: Savings,
     paint: Paint,
+    question: Question,
+}
+
+/// Where the cursor is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Question {
+    /// At the end of a question, which nothing is drawn over.
+    Open,
+    /// At the start of a line, with a question above it that is still open.
+    Entered,
+    /// At the start of a line.
+    None,
 }
 
 enum Progress {
@@ -60,7 +73,9 @@ impl Screen {
             (Loudness::Usual, false) => Progress::Plain(Box::default()),
         };
         let (state, frame, savings) = (Projection::default(), Frame::default(), Savings::default());
-        Self { shared: Rc::new(RefCell::new(Shown { progress, state, frame, savings, paint })) }
+        Self {
+            shared: Rc::new(RefCell::new(Shown { progress, state, frame, savings, paint, question: Question::None })),
+        }
     }
 
     /// Takes in what earlier stretches of the run wrote, and shows nothing of it.
@@ -78,9 +93,43 @@ impl Screen {
         Ok(())
     }
 
+    /// How much is shown.
+    pub(super) fn loudness(&self) -> Loudness {
+        match self.shared.borrow().progress {
+            Progress::Live(_) | Progress::Plain(_) => Loudness::Usual,
+            Progress::None => Loudness::Quiet,
+        }
+    }
+
     /// Whether there is a clock to redraw.
     pub(super) fn ticks(&self) -> bool {
-        matches!(self.shared.borrow().progress, Progress::Live(_))
+        let shown = self.shared.borrow();
+        matches!(shown.progress, Progress::Live(_)) && shown.question == Question::None
+    }
+
+    /// Puts a question below what stands there. Until it is answered nothing else is drawn.
+    pub(super) fn ask(&self, question: &str) {
+        let mut shown = self.shared.borrow_mut();
+        let mut err = io::stderr().lock();
+        if let Progress::Live(live) = &mut shown.progress {
+            let _gone = live.clear(&mut err, width());
+        }
+        let _gone = write!(err, "{}", text::line(question)).and_then(|()| err.flush());
+        shown.question = Question::Open;
+    }
+
+    /// Takes note that a line was typed below the question.
+    pub(super) fn entered(&self) {
+        self.shared.borrow_mut().question = Question::Entered;
+    }
+
+    /// Goes on drawing: the question was answered, here or elsewhere, or is over.
+    pub(super) fn answered(&self) {
+        let mut shown = self.shared.borrow_mut();
+        if shown.question == Question::Open {
+            let _gone = writeln!(io::stderr().lock());
+        }
+        shown.question = Question::None;
     }
 
     /// Redraws the live block.
@@ -92,18 +141,23 @@ impl Screen {
     }
 
     /// Writes the last words.
-    pub(super) fn end(&self) {
-        self.end_with(None);
+    pub(super) fn end(&self, brake: Brake) {
+        self.end_with(brake, None);
     }
 
     /// Writes the last words; `instead` is what comes next where the run does not stay.
-    pub(super) fn end_with(&self, instead: Option<&str>) {
+    pub(super) fn end_instead(&self, instead: &str) {
+        self.end_with(Brake::Off, Some(instead));
+    }
+
+    fn end_with(&self, brake: Brake, instead: Option<&str>) {
         let mut shown = self.shared.borrow_mut();
         let mut err = io::stderr().lock();
         if let Progress::Live(live) = &mut shown.progress {
             let _gone = live.clear(&mut err, width());
         }
-        let ending = Ending { state: &shown.state, frame: &shown.frame, savings: Some(&shown.savings), instead };
+        let (state, frame, savings) = (&shown.state, &shown.frame, Some(&shown.savings));
+        let ending = Ending { state, frame, savings, brake, instead };
         let _gone = writeln!(err).and_then(|()| ending.write(&mut err, Utc::now(), shown.paint));
     }
 

@@ -8,11 +8,13 @@ use std::rc::Rc;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::run::{Bells, Level};
+use crate::run::{Audience, Bells, Level};
 
 /// Listens for signals as long as the runtime lives.
 pub(super) struct Signals {
     pub(super) bells: Bells,
+    /// Rings as others do by signal.
+    pub(super) news: Rc<watch::Sender<u64>>,
     /// The first signal that asked for an end, by number.
     ended_by: Rc<Cell<Option<i32>>>,
 }
@@ -23,7 +25,7 @@ impl Signals {
         let (level, level_seen) = watch::channel(Level::Running);
         let (news, news_seen) = watch::channel(0);
         let ended_by = Rc::new(Cell::new(None));
-        let level = Rc::new(level);
+        let (level, news) = (Rc::new(level), Rc::new(news));
         for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
             let mut coming = signal(kind)?;
             let (level, ended_by) = (Rc::clone(&level), Rc::clone(&ended_by));
@@ -37,12 +39,13 @@ impl Signals {
             });
         }
         let mut rings = signal(SignalKind::user_defined1())?;
+        let bell = Rc::clone(&news);
         tokio::task::spawn_local(async move {
             while rings.recv().await.is_some() {
-                news.send_modify(|count| *count += 1);
+                bell.send_modify(|count| *count += 1);
             }
         });
-        Ok(Self { bells: Bells { level: level_seen, news: news_seen }, ended_by })
+        Ok(Self { bells: Bells { level: level_seen, news: news_seen, audience: Audience::Nobody }, news, ended_by })
     }
 
     /// Keeps a bell that nobody waits for from killing this process, which holds the lock for a moment only.

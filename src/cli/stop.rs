@@ -14,6 +14,7 @@ use super::project::Project;
 use super::reading;
 use super::report::CliError;
 use super::say;
+use crate::host::Presence;
 use crate::run::orphan::{self, Orphan};
 use crate::store::{self, DataDir, RunDir, StoreError, atomic};
 use crate::view::human::handle;
@@ -60,10 +61,14 @@ pub(super) fn stop(args: &StopArgs) -> Result<ExitCode, CliError> {
         return clear(&project.data);
     }
     let request = Request { now: args.now, reason: args.reason.as_deref() };
-    if args.all { stop_all(&project.data, &request) } else { stop_one(&project, args, &request) }
+    if args.all { stop_all(&project, &request) } else { stop_one(&project, args, &request) }
 }
 
 fn stop_one(project: &Project, args: &StopArgs, request: &Request<'_>) -> Result<ExitCode, CliError> {
+    // Which run is meant need not be clear for what a killed fia left behind.
+    if args.run.is_none() {
+        end_orphans(project)?;
+    }
     let chosen = choose(&project.data, args.run.as_deref(), Wanted::Live, "fia stop")?;
     let run = chosen.dir.run();
     if chosen.life == Life::Alive {
@@ -73,7 +78,7 @@ fn stop_one(project: &Project, args: &StopArgs, request: &Request<'_>) -> Result
         return Ok(say(&format!("run {run} {when}; fia resume {} goes on later", handle(run))));
     }
     // Nobody is at the run; what a killed fia left of it is ended, under the lock.
-    let ended = held::with_lock(project, &chosen, || Ok(orphan::end_orphans(&chosen.dir)?))?;
+    let ended = held::with_lock(project, run, || Ok(orphan::end_orphans(&chosen.dir)?))?;
     let told = match ended.len() {
         0 => "nothing of it runs".to_owned(),
         _ => ended.iter().map(name_ended).collect::<Vec<_>>().join("\n"),
@@ -81,17 +86,40 @@ fn stop_one(project: &Project, args: &StopArgs, request: &Request<'_>) -> Result
     Ok(say(&format!("run {run} does not go on: {told}")))
 }
 
+/// Ends what killed fias left of any run here, under the lock of its work tree, and names it.
+fn end_orphans(project: &Project) -> Result<(), CliError> {
+    for run in project.data.list()? {
+        let dir = project.data.run(&run);
+        if super::reading::life(&project.data, &dir)? != Life::Gone {
+            continue;
+        }
+        // Taking the lock may end them already.
+        let mut left = orphan::orphans(&dir)?;
+        left.retain(|orphan| orphan.presence == Presence::Running);
+        if left.is_empty() {
+            continue;
+        }
+        held::with_lock(project, &run, || Ok(orphan::end_orphans(&dir)?))?;
+        for orphan in &left {
+            say(&format!("run {run}: {}", name_ended(orphan)));
+        }
+    }
+    Ok(())
+}
+
 fn name_ended(orphan: &Orphan) -> String {
     held::name(orphan, "was ended")
 }
 
-fn stop_all(data: &DataDir, request: &Request<'_>) -> Result<ExitCode, CliError> {
+fn stop_all(project: &Project, request: &Request<'_>) -> Result<ExitCode, CliError> {
+    let data = &project.data;
     data.create()?;
     write(&data.stop(), request)?;
     let mut rung = 0;
     for run in data.list()? {
         rung += usize::from(held::ring(data, &run)?);
     }
+    end_orphans(project)?;
     Ok(say(&format!("every run of this repository is stopped ({rung} live); fia stop --clear takes it back")))
 }
 
@@ -106,7 +134,7 @@ fn clear(data: &DataDir) -> Result<ExitCode, CliError> {
 
 fn status(data: &DataDir) -> Result<ExitCode, CliError> {
     let mut out = io::stdout().lock();
-    if there(&data.stop()) {
+    if data.is_stopped() {
         writeln!(out, "stopped: every run of this repository ({})", reason(&data.stop()))?;
     } else {
         writeln!(out, "not stopped: this repository")?;

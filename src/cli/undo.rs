@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Args;
+use serde::Serialize;
 
 use super::choose::{Chosen, Wanted, choose};
 use super::held::{repository_of, with_lock};
@@ -12,12 +13,14 @@ use super::reading;
 use super::report::CliError;
 use super::say;
 use crate::event::{Event, PathChange};
+use crate::ids::RunId;
 use crate::plan::Plan;
 use crate::run::{self, StartError, Unrecorded};
 use crate::state::RunState;
 use crate::store::{Entry, LogReader, RunDir, StoreError, Tail};
-use crate::tree::{Tree, TreeOptions, Undo, UndoPath, UndoState};
+use crate::tree::{NotRestored, Tree, TreeOptions, Undo, UndoPath, UndoState};
 use crate::view::human::handle;
+use crate::view::json;
 
 /// What is said of a change that no record has.
 const UNRECORDED: &str = "in the leg that was killed, or since";
@@ -33,6 +36,23 @@ pub(super) struct UndoArgs {
     /// Bring back what this rollback undid, instead of undoing what the run changed
     #[arg(long, value_name = "N")]
     rescue: Option<u32>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// The answer of `fia undo --json`.
+#[derive(Debug, Serialize)]
+struct Answer<'a> {
+    run: &'a RunId,
+    /// The rollback that is brought back; null where the run is undone.
+    rescue: Option<u32>,
+    /// Whether it was done, not only looked at.
+    applied: bool,
+    /// Every path, in order.
+    paths: &'a [UndoPath],
+    /// What could not be put back.
+    failed: &'a [NotRestored],
 }
 
 /// Shows or does an undo.
@@ -41,10 +61,24 @@ pub(super) fn undo(args: &UndoArgs) -> Result<ExitCode, CliError> {
     let run = reading::find(&project.data, args.run.as_deref())?.run().clone();
     let chosen = choose(&project.data, Some(run.as_str()), Wanted::Unfinished, "fia undo")?;
     if args.apply {
-        return with_lock(&project, &chosen, || apply(&look(&project, &chosen, args.rescue)?));
+        return with_lock(&project, &run, || {
+            let look = look(&project, &chosen, args.rescue)?;
+            let failed = look.tree.apply(&look.undo)?;
+            let mut out = io::stdout().lock();
+            if args.json {
+                answer(&mut out, args, &run, &look.undo, &failed)?;
+            } else {
+                preview(&mut out, &look)?;
+            }
+            applied(&failed)
+        });
     }
     let look = look(&project, &chosen, args.rescue)?;
     let mut out = io::stdout().lock();
+    if args.json {
+        answer(&mut out, args, &run, &look.undo, &[])?;
+        return Ok(ExitCode::SUCCESS);
+    }
     preview(&mut out, &look)?;
     if look.undo.of(UndoState::Restore).next().is_some() {
         let rescue = args.rescue.map(|number| format!(" --rescue {number}")).unwrap_or_default();
@@ -68,7 +102,7 @@ fn look(project: &Project, chosen: &Chosen, rescue: Option<u32>) -> Result<Look,
     let cache =
         if chosen.projection.run.worktree { project.data.worktree_stat_cache(run) } else { project.data.stat_cache() };
     let mut tree = Tree::open(
-        repository_of(project, chosen)?,
+        repository_of(project, run)?,
         &TreeOptions {
             run,
             data_dir: project.data.path(),
@@ -160,12 +194,21 @@ fn line(path: &UndoPath) -> String {
     format!("  {what:<12}{}", path.path)
 }
 
-fn apply(look: &Look) -> Result<ExitCode, CliError> {
-    let failed = look.tree.apply(&look.undo)?;
-    preview(&mut io::stdout().lock(), look)?;
+fn answer(
+    out: &mut dyn Write,
+    args: &UndoArgs,
+    run: &RunId,
+    undo: &Undo,
+    failed: &[NotRestored],
+) -> Result<(), CliError> {
+    let answer = Answer { run, rescue: args.rescue, applied: args.apply, paths: &undo.paths, failed };
+    Ok(json::write(out, &answer)?)
+}
+
+fn applied(failed: &[NotRestored]) -> Result<ExitCode, CliError> {
     if failed.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
     let paths: Vec<String> = failed.iter().map(|failed| format!("`{}`: {}", failed.path, failed.reason)).collect();
-    Err(CliError::usage(format!("not all could be put back: {}", paths.join("; ")), "mend that, then do it again"))
+    Err(CliError::machine("not all could be put back", io::Error::other(paths.join("; "))))
 }

@@ -10,7 +10,7 @@ use super::findings::{Degraded, Findings};
 use super::pointer::{below, shown};
 use super::problem::{Problem, Warning, did_you_mean};
 use super::scalar::Scalar;
-use super::table::{Field, Shape};
+use super::table::{Field, NOT_SERVED, Shape};
 use super::value::{self, Reading};
 use super::yaml::{Key, Kind, Mark, Node};
 
@@ -34,10 +34,6 @@ impl<'a> Walk<'a> {
     /// The value of `node` as `shape` has it; `None` when it is left out.
     fn value(&mut self, shape: &'static Shape, node: &Node, at: &str) -> Option<Value> {
         self.marks.insert(at.to_owned(), node.mark);
-        if let Shape::NotServed = shape {
-            self.findings.not_served.push(at.to_owned());
-            return None;
-        }
         if node.tagged {
             return self.wrong(at, "a tag has no meaning here");
         }
@@ -67,8 +63,7 @@ impl<'a> Walk<'a> {
             | Shape::Ttl
             | Shape::Wait
             | Shape::WebAddress
-            | Shape::Variable
-            | Shape::NotServed => self.scalar(shape, node, at),
+            | Shape::Variable => self.scalar(shape, node, at),
         }
     }
 
@@ -78,6 +73,12 @@ impl<'a> Walk<'a> {
         for (key, value) in entries {
             let name = spelling.of(&key.text);
             let Some(field) = fields.iter().find(|field| field.key == name) else {
+                if NOT_SERVED.contains(&key.text.as_str()) {
+                    let inner = below(at, &key.text);
+                    self.marks.insert(inner.clone(), value.mark);
+                    self.findings.not_served.push(inner);
+                    continue;
+                }
                 let near = did_you_mean(&key.text, fields.iter().map(|field| field.key));
                 self.problem(at, Some(key.mark), format!("unknown key `{}`{near}", key.text));
                 continue;

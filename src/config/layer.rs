@@ -99,6 +99,19 @@ impl Layers {
         }
     }
 
+    /// Lays a tree under what is there: it fills what is missing. A workflow is a whole.
+    pub(crate) fn under(&mut self, at: &str, tree: &Value) {
+        match (self.get(at), tree.as_object()) {
+            (Some(Value::Object(_)), Some(map)) if !at.starts_with("/workflows/") => {
+                for (key, value) in map {
+                    self.under(&below(at, key), value);
+                }
+            }
+            (Some(_), _) => {}
+            (None, _) => self.set(at, tree.clone(), BUILT_IN.to_owned()),
+        }
+    }
+
     /// The roster: the agents of the file in their order, then the built-in roles that it does not name.
     fn agents(&mut self, file: &Document, shipped: &Document) {
         let written = file.value["agents"].as_array().map_or(&[][..], Vec::as_slice);

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::table::{FILE, Field, Range, Shape};
+use super::table::{FILE, Field, NOT_SERVED, Range, Shape};
 use crate::ids::EngineName;
 
 /// The schema of `fia.config.yaml`, JSON Schema 2020-12.
@@ -34,6 +34,9 @@ fn section(fields: &[Field], spelling: Spelling) -> Value {
             properties.insert(camel, schema.clone());
         }
         properties.insert(field.key.to_owned(), schema);
+    }
+    for key in NOT_SERVED {
+        properties.entry(*key).or_insert_with(|| json!({ "description": "not acted on" }));
     }
     let required: Vec<_> = fields.iter().filter(|field| field.required).map(|field| field.key).collect();
     // A key with nothing after its colon is an empty section, which only one without required keys can be.
@@ -78,7 +81,6 @@ fn shape(shape: &Shape) -> Value {
             json!({ "type": ["object", "null"], "propertyNames": { "enum": engines() }, "additionalProperties": self::shape(inner) })
         }
         Shape::List(inner) => json!({ "type": ["array", "null"], "items": self::shape(inner) }),
-        Shape::NotServed => json!({}),
     }
 }
 

@@ -13,6 +13,13 @@ use super::problem::BUILT_IN;
 const HIDDEN: &str = "(set)";
 
 impl Config {
+    /// The configuration laid over values that parts beside it ship, in the shape of the file.
+    #[must_use]
+    pub fn over(mut self, shipped: &Value) -> Self {
+        self.layers.under("", shipped);
+        self
+    }
+
     /// `{config, origins}`: the values in the shape of the file, and where each came from by JSON pointer.
     /// Variables of engines and addresses of webhooks may be secrets and are not shown.
     pub fn show(&self) -> Value {
@@ -37,6 +44,12 @@ impl Config {
     fn shown_layers(&self) -> Layers {
         let mut layers = self.layers.clone();
         for (index, name) in self.agent_names().enumerate() {
+            for (key, nothing) in [("phase_overrides", json!({})), ("fallbacks", json!([]))] {
+                let at = format!("/agents/{index}/{key}");
+                if layers.get(&at).is_none() {
+                    layers.set(&at, nothing, BUILT_IN.to_owned());
+                }
+            }
             let Some(prompts) = self.prompts.get(name) else { continue };
             for (key, template) in [("system", &prompts.system), ("user", &prompts.user)] {
                 let at = format!("/agents/{index}/prompt_engineering/{key}");
@@ -65,7 +78,8 @@ fn origin<'a>(layers: &'a Layers, pointer: &str) -> &'a str {
 }
 
 fn hide(config: &mut Value) {
-    for engine in config["engines"].as_object_mut().into_iter().flat_map(serde_json::Map::values_mut) {
+    let engines = config.pointer_mut("/engines").and_then(Value::as_object_mut);
+    for engine in engines.into_iter().flat_map(serde_json::Map::values_mut) {
         let variables = engine.get_mut("env").and_then(Value::as_object_mut);
         for value in variables.into_iter().flat_map(serde_json::Map::values_mut).filter(|value| !value.is_null()) {
             *value = json!(HIDDEN);

@@ -68,8 +68,6 @@ pub(crate) enum Shape {
     ByEngine(&'static Shape),
     /// A list.
     List(&'static Shape),
-    /// Accepted and not acted on.
-    NotServed,
 }
 
 /// A knob of SPEC 3.3.
@@ -157,6 +155,9 @@ pub(crate) const MAX_FALLBACKS: usize = 5;
 const CEILING: Shape = knob(Unit::Tokens, DEFAULT_CEILING);
 const ROTATION: Shape = Shape::Choice(&["ceiling", "break_even"]);
 
+/// Keys of the wider system that are accepted in every section, whatever they hold, and not acted on.
+pub(crate) const NOT_SERVED: &[&str] = &["qa", "sdlc", "color", "purpose", "observability"];
+
 /// The whole file.
 pub(crate) const FILE: &[Field] = &[
     field("defaults", Shape::Section(DEFAULTS), "what an agent leaves out, and what holds for a whole run"),
@@ -168,11 +169,6 @@ pub(crate) const FILE: &[Field] = &[
     field("context_pruning", Shape::CamelSection(PRUNING), "shortens old tool results once the cache is cold"),
     field("notify", Shape::Section(NOTIFY), "webhooks"),
     field("workflows", Shape::Named(&Shape::Section(WORKFLOW)), "own workflows; a built-in one's name replaces it"),
-    field("qa", Shape::NotServed, "not acted on"),
-    field("sdlc", Shape::NotServed, "not acted on"),
-    field("color", Shape::NotServed, "not acted on"),
-    field("purpose", Shape::NotServed, "not acted on"),
-    field("observability", Shape::NotServed, "not acted on"),
 ];
 
 /// `defaults:`.
@@ -191,11 +187,6 @@ pub(crate) const DEFAULTS: &[Field] = &[
     field("protected_files", Shape::Patterns, "what no agent may write"),
     field("data_dir", Shape::DataDir, "where runs are kept, relative to the repository"),
     field("permissions", Shape::Section(PERMISSIONS), "what is put back without blame"),
-    field("qa", Shape::NotServed, "not acted on"),
-    field("sdlc", Shape::NotServed, "not acted on"),
-    field("color", Shape::NotServed, "not acted on"),
-    field("purpose", Shape::NotServed, "not acted on"),
-    field("observability", Shape::NotServed, "not acted on"),
 ];
 
 const PERMISSIONS: &[Field] = &[field("benign_paths", Shape::Patterns, "by-products that are put back without blame")];
@@ -216,11 +207,6 @@ pub(crate) const AGENT: &[Field] = &[
     field("rotate_mid_phase", Shape::Switch, "whether a long phase may rotate inside"),
     field("phase_overrides", Shape::Map(&Shape::Section(OVERRIDE)), "levels by step: exact name, then first wildcard"),
     field("fallbacks", Shape::List(&Shape::Section(FALLBACK)), "who takes over when its engine dies; at most 5"),
-    field("qa", Shape::NotServed, "not acted on"),
-    field("sdlc", Shape::NotServed, "not acted on"),
-    field("color", Shape::NotServed, "not acted on"),
-    field("purpose", Shape::NotServed, "not acted on"),
-    field("observability", Shape::NotServed, "not acted on"),
 ];
 
 const PROMPTS: &[Field] = &[

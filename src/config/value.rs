@@ -59,8 +59,7 @@ pub(crate) fn read(shape: &Shape, scalar: Scalar<'_>, text: &str) -> Reading {
         | Shape::Map(_)
         | Shape::Named(_)
         | Shape::ByEngine(_)
-        | Shape::List(_)
-        | Shape::NotServed => Reading::Wrong("no single value expected".to_owned()),
+        | Shape::List(_) => Reading::Wrong("no single value expected".to_owned()),
     }
 }
 

@@ -178,17 +178,27 @@ pub fn find(configured: &Value, model: &str) -> Option<ModelPrices> {
     find_configured(configured, model).or_else(|| find_built_in(model))
 }
 
+/// The built-in table, in the order in which its patterns are tried.
+pub fn built_in() -> impl Iterator<Item = ModelPrices> {
+    BUILT_IN.iter().map(|(pattern, prices)| of_table(pattern, prices))
+}
+
 fn find_built_in(model: &str) -> Option<ModelPrices> {
     let (pattern, prices) = BUILT_IN.iter().find(|(pattern, _)| matches(pattern, model))?;
-    let long_prompt = BUILT_IN_LONG.iter().find(|(long, ..)| long == pattern).map(|(_, over, prices)| (*over, *prices));
-    Some(ModelPrices {
-        pattern: (*pattern).to_owned(),
+    Some(of_table(pattern, prices))
+}
+
+fn of_table(pattern: &str, prices: &Prices) -> ModelPrices {
+    let long_prompt =
+        BUILT_IN_LONG.iter().find(|(long, ..)| *long == pattern).map(|(_, over, prices)| (*over, *prices));
+    ModelPrices {
+        pattern: pattern.to_owned(),
         prices: Some(*prices),
         long_prompt,
         context_window: None,
         as_of: BUILT_IN_AS_OF.to_owned(),
         source: BUILT_IN_SOURCE.to_owned(),
-    })
+    }
 }
 
 #[derive(Deserialize)]

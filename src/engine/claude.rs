@@ -51,6 +51,7 @@ const FACTS: Facts = Facts {
     login_keys: &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"],
     login_check: LoginCheck::Args(&["auth", "status"]),
     billing_keys: &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"],
+    permission_mode: Some(PERMISSION_MODE),
     session_file: None,
 };
 

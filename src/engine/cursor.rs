@@ -31,6 +31,7 @@ const FACTS: Facts = Facts {
     login_keys: &["CURSOR_API_KEY"],
     login_check: LoginCheck::None,
     billing_keys: &["CURSOR_API_KEY"],
+    permission_mode: None,
     session_file: None,
 };
 

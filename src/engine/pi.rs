@@ -39,6 +39,7 @@ const FACTS: Facts = Facts {
     login_keys: &[],
     login_check: LoginCheck::ArgsAndModel(&["auth", "check", "--no-refresh", "--model"]),
     billing_keys: &["OPENAI_API_KEY", "ANTHROPIC_API_KEY"],
+    permission_mode: None,
     session_file: Some(SESSION_FILE),
 };
 

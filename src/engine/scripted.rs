@@ -32,6 +32,7 @@ const FACTS: Facts = Facts {
     login_keys: &[],
     login_check: LoginCheck::None,
     billing_keys: &[],
+    permission_mode: None,
     session_file: Some(SESSION_FILE),
 };
 

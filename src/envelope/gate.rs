@@ -7,8 +7,9 @@ use serde_json::Value;
 /// Names of the built-in gates.
 pub const BUILT_IN: [&str; 4] = ["artifacts_exist", "files_non_empty", "diff_matches_claims", "verdict_consistent"];
 
-/// Violations of one gate that are named; the rest is counted.
-const MAX_VIOLATIONS: usize = 50;
+/// Bytes of the violations of one gate that are named, as many as an envelope may hold; the rest is counted. A
+/// generator that wrote ten thousand files must not fill a prompt and a record with them.
+const MAX_VIOLATION_BYTES: usize = super::MAX_ENVELOPE_BYTES;
 
 /// What the gates need to know of the tree, looked up by the caller.
 pub trait TreeFacts {
@@ -33,9 +34,16 @@ pub fn apply(gate: &str, envelope: &Value, tree: &dyn TreeFacts) -> Option<Vec<S
 }
 
 fn capped(mut violations: Vec<String>) -> Vec<String> {
-    if violations.len() > MAX_VIOLATIONS {
-        let more = violations.len() - MAX_VIOLATIONS;
-        violations.truncate(MAX_VIOLATIONS);
+    let mut room = MAX_VIOLATION_BYTES;
+    let fits = |violation: &&String| {
+        let left = room.checked_sub(violation.len());
+        room = left.unwrap_or(0);
+        left.is_some()
+    };
+    let named = violations.iter().take_while(fits).count();
+    if named < violations.len() {
+        let more = violations.len() - named;
+        violations.truncate(named);
         violations.push(format!("(+{more} more)"));
     }
     violations

@@ -130,6 +130,20 @@ fn r4_7_gates_hold_the_report_against_the_tree() {
 }
 
 #[test]
+fn r4_7_all_violations_are_named_and_beyond_the_size_of_an_envelope_the_rest_is_counted() {
+    let claims = |count: usize| {
+        let files: Vec<String> = (0..count).map(|number| format!("gone/{number:05}.rs")).collect();
+        violations("artifacts_exist", &json!({ "artifacts": files }))
+    };
+    let some = claims(1000);
+    assert_eq!((some.len(), some[999].starts_with("`gone/00999.rs`")), (1000, true));
+    let each = some[0].len();
+    let fit = MAX_ENVELOPE_BYTES / each;
+    let many = claims(5000);
+    assert_eq!((many.len(), many.last().unwrap().as_str()), (fit + 1, format!("(+{} more)", 5000 - fit).as_str()));
+}
+
+#[test]
 fn r4_7_a_verdict_must_agree_with_its_reasons() {
     let cases = [
         (json!({"approved": true, "blocking": ["x"]}), 1),

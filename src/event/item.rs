@@ -225,25 +225,6 @@ impl FailureKind {
         }
     }
 
-    /// What another try on the same engine would have to do.
-    pub fn next_try(self) -> NextTry {
-        match self {
-            Self::Overload | Self::Crash | Self::Timeout => NextTry::SameSession,
-            Self::ContextOverflow | Self::BadSession => NextTry::FreshSession,
-            Self::Limit | Self::Login | Self::Missing => NextTry::Later,
-        }
-    }
-
-    /// Whether it counts against the engine.
-    pub fn is_death(self) -> bool {
-        self != Self::BadSession
-    }
-
-    /// Whether the session id that the stream named is worth keeping.
-    pub fn keeps_session(self) -> bool {
-        self != Self::BadSession
-    }
-
     /// The name as logged.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -257,17 +238,6 @@ impl FailureKind {
             Self::BadSession => "bad_session",
         }
     }
-}
-
-/// What another try on the engine that failed would have to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum NextTry {
-    /// Go on with the session; it may work at once.
-    SameSession,
-    /// Begin anew; the session can never be gone on with.
-    FreshSession,
-    /// Wait for something outside to change; the session is still good then.
-    Later,
 }
 
 /// A failed turn, classified.

@@ -201,7 +201,8 @@ impl Draw {
                                      "phase": self.text()}),
             "engine_fallback" => json!({"engine": self.engine(), "model": self.text(), "ready": self.flag(),
                                         "reason": self.text()}),
-            "engine_continuation" => json!({"leg": self.small(), "preamble_bytes": self.small()}),
+            "engine_continuation" => json!({"leg": self.small(), "preamble_bytes": self.small(), "kind": "overload",
+                                                "from": "pi", "to": "claude"}),
             "cache_break" => {
                 let causes = [
                     "compaction",
@@ -224,7 +225,8 @@ impl Draw {
             "verdict" => json!({"missing": self.texts(), "redo": self.texts(), "note": self.text()}),
             "message" => json!({"agent": self.text(), "delivery": self.text(),
                                 "lists": [{"thread": self.text(), "ids": self.texts(), "last_at": -5,
-                                           "shown": self.small()}]}),
+                                           "shown": self.small()}],
+                                "watermark": {"native": self.text(), "last_at": 7}}),
             "error" => {
                 let kinds = ["storage", "git", "envelope", "commit_hook", "prompt", "notify", "check"];
                 json!({"kind": self.pick(&kinds), "message": self.text()})

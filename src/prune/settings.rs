@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::economy::pattern::matches;
 use crate::economy::prices::CacheLifetime;
@@ -56,6 +56,17 @@ pub enum Mode {
     CacheTtl,
     /// The same with lower ratios, and also on a warm cache when it pays.
     Adaptive,
+}
+
+impl Mode {
+    /// Reads the name of a mode; `None` is off.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "cache-ttl" | "cache_ttl" => Some(Self::CacheTtl),
+            "adaptive" => Some(Self::Adaptive),
+            _ => None,
+        }
+    }
 }
 
 /// Idle time that opens the gate.
@@ -141,11 +152,7 @@ impl Settings {
     /// Reads the `context_pruning` section; `None` when pruning is off, which an absent mode is too.
     pub fn read(section: &Value) -> Option<Self> {
         let keys = Keys(section.as_object()?);
-        let mode = match keys.get("mode", "mode")?.as_str()? {
-            "cache-ttl" | "cache_ttl" => Mode::CacheTtl,
-            "adaptive" => Mode::Adaptive,
-            _ => return None,
-        };
+        let mode = Mode::parse(keys.get("mode", "mode")?.as_str()?)?;
         let mut settings = Self::of(mode);
         if let Some(ttl) = keys.get("ttl", "ttl") {
             settings.ttl = read_ttl(ttl);
@@ -173,6 +180,44 @@ impl Settings {
         }
         settings.read_options(&keys);
         Some(settings)
+    }
+
+    /// The section that says the same, every key of it. A cache time that follows the login is shown as what it is
+    /// until the stream says more.
+    pub fn section(&self) -> Value {
+        let mode = match self.mode {
+            Mode::CacheTtl => "cache-ttl",
+            Mode::Adaptive => "adaptive",
+        };
+        let ttl = match self.ttl {
+            Ttl::CacheLifetime => "5m".to_owned(),
+            Ttl::After(span) => format!("{}ms", span.as_millis()),
+            Ttl::Never => "0".to_owned(),
+        };
+        let images = match self.images {
+            Images::Keep => "keep",
+            Images::Marker => "marker",
+        };
+        json!({
+            "mode": mode,
+            "ttl": ttl,
+            "keep_last_assistants": self.keep_last_assistants,
+            "soft_trim_ratio": self.soft_trim_ratio,
+            "hard_clear_ratio": self.hard_clear_ratio,
+            "min_prunable_tool_chars": self.min_prunable_tool_chars,
+            "soft_trim": {
+                "max_chars": self.soft_trim.max_chars,
+                "head_chars": self.soft_trim.head_chars,
+                "tail_chars": self.soft_trim.tail_chars,
+            },
+            "hard_clear": { "enabled": self.hard_clear.enabled, "placeholder": self.hard_clear.placeholder },
+            "tools": { "allow": self.tools.allow, "deny": self.tools.deny },
+            "warm_break_even": self.warm_break_even,
+            "low_mark": self.low_mark,
+            "absolute_trigger_tokens": self.absolute_trigger_tokens.unwrap_or(0),
+            "never_grow": self.never_grow,
+            "images": images,
+        })
     }
 
     fn read_options(&mut self, keys: &Keys<'_>) {
@@ -295,8 +340,6 @@ impl ToolFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
-
     fn ttl(value: &Value) -> Ttl {
         Settings::read(&json!({"mode": "cache-ttl", "ttl": value})).unwrap().ttl
     }
@@ -320,6 +363,15 @@ mod tests {
         let settings = Settings::of(Mode::CacheTtl);
         assert_eq!(settings.ttl.resolve(CacheLifetime::FiveMinutes), Some(Duration::from_secs(300)));
         assert_eq!(settings.ttl.resolve(CacheLifetime::OneHour), Some(Duration::from_secs(3600)));
+    }
+
+    #[test]
+    fn r9_1_a_section_says_what_it_was_read_from() {
+        for mode in [Mode::CacheTtl, Mode::Adaptive] {
+            let ttl = Ttl::After(Duration::from_secs(300));
+            let settings = Settings { ttl, images: Images::Marker, ..Settings::of(mode) };
+            assert_eq!(Settings::read(&settings.section()), Some(settings));
+        }
     }
 
     #[test]

@@ -2,11 +2,16 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::event::Usage;
+use crate::solid;
+
+/// What an agent was told is nobody else's business.
+const FILE_MODE: u32 = 0o600;
 
 /// Characters a token, before the growth factor.
 const BYTES_PER_TOKEN: f64 = 4.0;
@@ -34,7 +39,7 @@ impl Conversation {
     /// Starts a session in a new file. A file that is in the way belongs to a session that was archived
     /// or given up, so it is replaced.
     pub(super) fn fresh(path: &Path, system: &str) -> io::Result<Self> {
-        let file = File::create(path)?;
+        let file = solid::open(OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE), path)?;
         let mut random = [0_u8; 4];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
         let id = format!("s-{:08x}", u32::from_le_bytes(random));
@@ -45,7 +50,7 @@ impl Conversation {
 
     /// Opens a saved session; `None` when the file holds another one or none.
     pub(super) fn resume(path: &Path, wanted: &str, system: &str) -> io::Result<Option<Self>> {
-        let file = match OpenOptions::new().read(true).append(true).open(path) {
+        let file = match solid::open(OpenOptions::new().read(true).append(true), path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),

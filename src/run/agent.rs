@@ -10,6 +10,7 @@ use super::order::{AgentOrder, minutes};
 use super::phase::PhaseResult;
 use super::prompt::Opening;
 use super::rotation::{Bound, Onward, ended_by_us};
+use super::stop::Urgency;
 use super::turn::{TurnOrder, Turned};
 use super::wait::Asked;
 use super::{Run, RunError};
@@ -139,7 +140,9 @@ impl Run {
             rescue: undone.rescue,
             again,
         };
-        self.record(Some(phase), Event::PermissionRetry(retry))?;
+        if !undone.changes.is_empty() {
+            self.record(Some(phase), Event::PermissionRetry(retry))?;
+        }
         Ok(again.then(|| super::prompt::permission_note(&undone.changes)))
     }
 
@@ -158,6 +161,10 @@ impl Run {
         let mut session = opening.session;
         let (mut corrections, mut look) = (0, 0);
         for turn in 1.. {
+            // A turn is not begun only to be ended: one of a block that waited, or a correction.
+            if let Some((outcome, reason)) = self.asked(Urgency::Now) {
+                return Ok(LegEnd::Stopped(outcome, reason));
+            }
             if let Some((outcome, reason)) = self.over_budget(Some(&order.order.phase), Live::default())? {
                 return Ok(LegEnd::Stopped(outcome, reason));
             }

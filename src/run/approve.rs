@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::phase::PhaseResult;
-use super::{Level, Run, RunError};
+use super::stop::Urgency;
+use super::{Audience, Level, Run, RunError};
 use crate::event::{Approval, ApprovalWait, Event, Order, Outcome, PhaseStatus, Waiting};
 
 /// What stands in `approval.json`.
@@ -23,12 +24,12 @@ impl Run {
     pub(super) async fn approve_phase(&self, order: &Order, wait: ApprovalWait) -> Result<PhaseResult, RunError> {
         let phase = Some(&order.phase);
         self.record(phase, Event::Approval(Approval::Asked))?;
-        let limit = match wait {
-            ApprovalWait::NotAtAll => Some(Duration::ZERO),
-            ApprovalWait::Seconds { secs } => Some(Duration::from_secs(secs)),
-            ApprovalWait::Forever => None,
+        let limit = match (wait, self.bells.audience) {
+            (ApprovalWait::NotAtAll, Audience::Nobody) => Some(Duration::ZERO),
+            (ApprovalWait::NotAtAll, Audience::Terminal) | (ApprovalWait::Forever, _) => None,
+            (ApprovalWait::Seconds { secs }, _) => Some(Duration::from_secs(secs)),
         };
-        if wait != ApprovalWait::NotAtAll {
+        if limit != Some(Duration::ZERO) {
             let until = limit.and_then(|limit| Some((self.now)() + chrono::TimeDelta::from_std(limit).ok()?));
             let waiting = Waiting { until, reason: "approval".to_owned(), agent: None, count: 1 };
             self.record(phase, Event::Waiting(waiting))?;
@@ -36,6 +37,10 @@ impl Run {
         let deadline = limit.map(|limit| tokio::time::Instant::now() + limit);
         let (mut level, mut news) = (self.bells.level.clone(), self.bells.news.clone());
         loop {
+            // An answer that is there as well stays for the resume.
+            if let Some((outcome, reason)) = self.asked(Urgency::NextPhase) {
+                return Ok(PhaseResult::stopped(outcome, reason));
+            }
             if let Some(answer) = self.answer()? {
                 let reason = answer.reason.clone();
                 let answered = Approval::Answered { approved: answer.approved, reason: answer.reason };
@@ -52,9 +57,7 @@ impl Run {
             }
             tokio::select! {
                 biased;
-                _ = level.wait_for(|level| *level > Level::Running) => {
-                    return Ok(PhaseResult::stopped(Outcome::Aborted, "interrupted"));
-                }
+                Ok(_) = level.wait_for(|level| *level > Level::Running) => {}
                 Ok(()) = news.changed() => {}
                 () = tokio::time::sleep_until(deadline.unwrap_or_else(tokio::time::Instant::now)), if deadline.is_some() => {
                     return Ok(PhaseResult::stopped(Outcome::StoppedByRequest, "an approval is needed"));

@@ -7,13 +7,12 @@ use super::hear::{Hearing, Post, end_with};
 use super::order::{AgentOrder, minutes};
 use super::turn::{TurnOrder, Turned};
 use super::{Run, RunError};
-use crate::channel::RowKind;
+use crate::channel::{Row, RowKind};
 use crate::engine::{self, SessionChoice};
 use crate::event::item::{Cut, TurnEnd};
-use crate::event::{Event, ExternalChange, Input, Order, RetirementReason, Work};
+use crate::event::{Event, ExternalChange, FailureKind, Input, Order, Work};
 use crate::ids::{AgentName, PhaseName};
 use crate::plan::EngineChoice;
-use crate::session::reseed::Fresh;
 use crate::store::channel;
 use crate::tree::LegStart;
 
@@ -46,8 +45,26 @@ impl Run {
         let asked = Post { kind: RowKind::Question, from: None, to: Some(agent), text: question, session: None };
         let asked = self.post(&asked)?;
         let order = question_order(agent, &asked.id);
-        let (session, mut prompt) = self.ask_in(&order, agent, &choice);
-        prompt.push_str(question);
+        self.look_at_own_files()?;
+        let before = self.guard.before().await?;
+        let mut turned = self.put(&order, &asked, &choice, 1).await?;
+        if is_lost(&turned) && self.with_state(|state| state.agents.entry(agent).is_some()) {
+            self.leave_lost_session(None, agent, &choice)?;
+            turned = self.put(&order, &asked, &choice, 2).await?;
+        }
+        self.end_residents().await;
+        let rescue = self.undo_writes(before, agent).await?;
+        let answer = self.answered(agent, &asked.id, turned)?;
+        self.sync()?;
+        Ok(Asked { answer, rescue })
+    }
+
+    /// Puts the question, with what the agent has not heard yet.
+    async fn put(&self, order: &Order, asked: &Row, choice: &EngineChoice, leg: u32) -> Result<Turned, RunError> {
+        let order_of = AgentOrder::of(order).expect("a question is an order for an agent");
+        let agent = order_of.agent;
+        let (session, mut prompt) = self.ask_in(&order_of, leg, choice)?;
+        prompt.push_str(&asked.text);
         let rows = channel::rows(&self.place.dir.channel())?;
         let block = self.hear(
             &rows,
@@ -64,48 +81,41 @@ impl Run {
             },
         )?;
         end_with(&mut prompt, &block);
-        self.look_at_own_files();
-        let before = self.guard.before().await?;
-        let turned = self
-            .turn(TurnOrder {
-                order: &order,
-                phase: None,
-                agent,
-                leg: 1,
-                turn: 1,
-                choice: &choice,
-                session,
-                prompt,
-                deadline: minutes(self.stop.phase_timeout_minutes).map(|span| tokio::time::Instant::now() + span),
-                bound: None,
-            })
-            .await?;
-        self.end_residents().await;
-        let rescue = self.undo_writes(before, agent).await?;
-        let answer = self.answered(agent, &asked.id, turned)?;
-        self.sync()?;
-        Ok(Asked { answer, rescue })
+        self.turn(TurnOrder {
+            order,
+            phase: None,
+            agent,
+            leg,
+            turn: 1,
+            choice,
+            session,
+            prompt,
+            deadline: minutes(self.stop.phase_timeout_minutes).map(|span| tokio::time::Instant::now() + span),
+            bound: None,
+        })
+        .await
     }
 
     /// The session that is asked, and what its prompt begins with: a fresh one of an agent that has worked is told
     /// so, as everywhere.
-    fn ask_in(&self, order: &Order, agent: &AgentName, choice: &EngineChoice) -> (SessionChoice, String) {
+    fn ask_in(
+        &self,
+        order: &AgentOrder<'_>,
+        leg: u32,
+        choice: &EngineChoice,
+    ) -> Result<(SessionChoice, String), RunError> {
+        let agent = order.agent;
         let Some(entry) = self.with_state(|state| state.agents.entry(agent).cloned()) else {
-            return (SessionChoice::Fresh, String::new());
+            return Ok((SessionChoice::Fresh, String::new()));
         };
         let file = engine::for_name(choice.engine).facts().session_file;
         let there = file.is_none_or(|file| self.place.dir.agent(agent).join(file).exists());
         let same = entry.coding_agent == choice.engine && entry.model == choice.model;
-        if let (true, true, Some(session)) = (there, same, entry.session_id) {
-            return (SessionChoice::Resume(session), String::new());
+        if let (true, true, Some(session)) = (there, same, entry.session_id.clone()) {
+            return Ok((SessionChoice::Resume(session), String::new()));
         }
-        let old = EngineChoice { engine: entry.coding_agent, model: entry.model, level: None };
-        // A file that cannot be moved aside is named by the engine, which finds it in its way.
-        let archived = self.archive(agent, &old).unwrap_or_default();
-        let lost = if same { RetirementReason::SessionLost } else { RetirementReason::ModelChanged };
-        let fresh = entry.fresh.filter(|_| entry.pending_reseed).unwrap_or(Fresh::Retired(lost));
-        let order = AgentOrder::of(order).expect("a question is an order for an agent");
-        (SessionChoice::Fresh, self.preamble(&order, 1, fresh, archived.first()))
+        let (fresh, transcript) = self.leave_behind(None, agent, &entry, choice)?;
+        Ok((SessionChoice::Fresh, self.preamble(order, leg, fresh, transcript.as_ref())))
     }
 
     /// Writes the reply down, and takes as heard what the agent was told.
@@ -144,6 +154,12 @@ impl Run {
         self.record(None, Event::ExternalChange(ExternalChange { what, undone: undone.changes, rescue }))?;
         Ok(rescue)
     }
+}
+
+/// Whether the engine no longer knows the session that was asked.
+fn is_lost(turned: &Turned) -> bool {
+    let Turned::Ended(told) = turned else { return false };
+    matches!(&told.end, TurnEnd::Failed(failure) if failure.kind == FailureKind::BadSession)
 }
 
 /// A question as an order, which names its files: `00_ask_m7`.

@@ -92,7 +92,7 @@ impl Run {
     fn blame_block(&self, members: &[AgentOrder<'_>], undone: &Undone, again: bool) -> Result<(), RunError> {
         let agents = members.iter().map(|member| member.agent.clone()).collect();
         let retry = PermissionRetry { agents, undone: undone.changes.clone(), rescue: undone.rescue, again };
-        self.record(None, Event::PermissionRetry(retry))
+        if retry.undone.is_empty() { Ok(()) } else { self.record(None, Event::PermissionRetry(retry)) }
     }
 
     /// Polls all members in this one task; each wakes it when there is something to do.

@@ -8,7 +8,7 @@ use super::phase::PhaseResult;
 use super::stop::Urgency;
 use super::wait::Asked;
 use super::{Level, Run, RunError, millis};
-use crate::event::{CheckRun, CheckStart, Event, Expect, Fault, FaultKind, Order, PhaseStatus};
+use crate::event::{CheckRun, CheckStart, Event, Expect, Fault, FaultKind, Order, Outcome, PhaseStatus};
 use crate::ids::CheckName;
 use crate::lines::RawLine;
 use crate::process::{Child, CommandSpec, Exit, Finish, Keep, Limits, OWNER};
@@ -53,9 +53,12 @@ impl Run {
                 self.post_failed_check(check, &log)?;
             }
         }
-        self.keep_check(before, order).await?;
+        let loss = self.keep_check(before, order).await?;
         if let Some((outcome, reason)) = stopped {
             return Ok(PhaseResult::stopped(outcome, reason));
+        }
+        if let Some(loss) = loss {
+            return Ok(PhaseResult::failed(Outcome::Failed, format!("a check destroyed what git keeps: {loss}")));
         }
         let passed = match expect {
             Expect::Green => green,

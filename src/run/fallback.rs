@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use super::order::AgentOrder;
+use super::wait::Asked;
 use super::{Run, RunError};
 use crate::engine::{self, LoginCheck, SessionChoice};
 use crate::event::{EngineFallback, Event};
@@ -15,11 +16,17 @@ const LOGIN_CHECK_LIMIT: Duration = Duration::from_secs(15);
 
 impl Run {
     /// The position of the first fallback after the present engine that can take over. What was found of each
-    /// one looked at is recorded.
-    pub(super) async fn ready_fallback(&self, order: &AgentOrder<'_>) -> Result<Option<usize>, RunError> {
+    /// one looked at is recorded. A request to stop ends the looking.
+    pub(super) async fn ready_fallback(
+        &self,
+        order: &AgentOrder<'_>,
+    ) -> Result<Result<Option<usize>, Asked>, RunError> {
         let at = self.with_state(|state| state.relayed.get(order.agent).copied().unwrap_or(0));
         for (position, choice) in self.plan.agents[order.agent].choices.iter().enumerate().skip(at + 1) {
-            let reason = self.unready(order, choice).await?;
+            let reason = match self.unready(order, choice).await? {
+                Ok(reason) => reason,
+                Err(asked) => return Ok(Err(asked)),
+            };
             let ready = reason.is_none();
             let looked = EngineFallback {
                 agent: order.agent.clone(),
@@ -30,46 +37,53 @@ impl Run {
             };
             self.record(Some(&order.order.phase), Event::EngineFallback(looked))?;
             if ready {
-                return Ok(Some(position));
+                return Ok(Ok(Some(position)));
             }
         }
-        Ok(None)
+        Ok(Ok(None))
     }
 
     /// Why a fallback cannot take over; `None` when it can, as far as can be told.
-    async fn unready(&self, order: &AgentOrder<'_>, choice: &EngineChoice) -> Result<Option<String>, RunError> {
+    async fn unready(
+        &self,
+        order: &AgentOrder<'_>,
+        choice: &EngineChoice,
+    ) -> Result<Result<Option<String>, Asked>, RunError> {
         let limited = self.with_state(|state| state.limited.get(&(choice.engine, choice.model.clone())).copied());
         if let Some(reset) = limited.filter(|reset| *reset > (self.now)()) {
-            return Ok(Some(format!("its limit lasts until {}", self.local_time(reset))));
+            return Ok(Ok(Some(format!("its limit lasts until {}", self.local_time(reset)))));
         }
         let engine = engine::for_name(choice.engine);
         let launch = self.first_launch(order, choice)?;
         let spec = match engine.launch(&launch) {
             Ok(spec) => spec,
-            Err(error) => return Ok(Some(format!("{error}; {}", error.hint))),
+            Err(error) => return Ok(Ok(Some(format!("{error}; {}", error.hint)))),
         };
         if let Err(error) = find_program(&spec) {
-            return Ok(Some(format!("{error}; {}", error.hint())));
+            return Ok(Ok(Some(format!("{error}; {}", error.hint()))));
         }
         let facts = engine.facts();
         let asked: Vec<OsString> = match facts.login_check {
-            LoginCheck::None => return Ok(None),
+            LoginCheck::None => return Ok(Ok(None)),
             LoginCheck::Args(args) => args.iter().map(OsString::from).collect(),
-            LoginCheck::ArgsAndModel(_) if choice.model.is_empty() => return Ok(None),
+            LoginCheck::ArgsAndModel(_) if choice.model.is_empty() => return Ok(Ok(None)),
             LoginCheck::ArgsAndModel(args) => {
                 args.iter().map(OsString::from).chain([OsString::from(&choice.model)]).collect()
             }
         };
         // The configured arguments come first: a script that an interpreter is given stands there.
         let args = launch.args.iter().map(OsString::from).chain(asked).collect();
-        let said = exit_of(&CommandSpec { args, ..spec }).await;
-        Ok(match said {
+        let said = match self.exit_of(&CommandSpec { args, ..spec }).await {
+            Ok(said) => said,
+            Err(asked) => return Ok(Err(asked)),
+        };
+        Ok(Ok(match said {
             Some(Exit::Code(0)) => None,
             Some(_) => Some(format!("nobody is logged in; log in with `{}`", facts.login)),
             None => {
                 Some(format!("it did not say within {} s whether somebody is logged in", LOGIN_CHECK_LIMIT.as_secs()))
             }
-        })
+        }))
     }
 
     /// What the fallback would be started with.
@@ -89,17 +103,19 @@ impl Run {
         };
         Ok(self.launch(&asked, &system))
     }
-}
 
-/// How a short command ended; `None` when it had to be ended. Its output is thrown away.
-async fn exit_of(spec: &CommandSpec) -> Option<Exit> {
-    let mut child = Child::spawn(spec, Keep::default(), Limits::default()).ok()?;
-    child.close_stdin();
-    let silent = async { while child.line().await.is_some() {} };
-    let how = match tokio::time::timeout(LOGIN_CHECK_LIMIT, silent).await {
-        Ok(()) => Finish::Closing,
-        Err(_) => Finish::KillNow,
-    };
-    let ended = child.finish(how, &mut |_| {}).await;
-    (how == Finish::Closing).then_some(ended.exit)
+    /// How a short command ended, if it did within the limit; or the request that came before. Its output is thrown
+    /// away.
+    async fn exit_of(&self, spec: &CommandSpec) -> Result<Option<Exit>, Asked> {
+        let Ok(mut child) = Child::spawn(spec, Keep::default(), Limits::default()) else { return Ok(None) };
+        child.close_stdin();
+        let silent = async { while child.line().await.is_some() {} };
+        let (how, asked) = tokio::select! {
+            biased;
+            () = silent => (Finish::Closing, None),
+            asked = self.pause(LOGIN_CHECK_LIMIT) => (Finish::KillNow, asked),
+        };
+        let ended = child.finish(how, &mut |_| {}).await;
+        asked.map_or(Ok((how == Finish::Closing).then_some(ended.exit)), Err)
+    }
 }

@@ -22,20 +22,32 @@ pub(super) struct Undone {
     pub(super) rescue: u32,
     /// What could not be undone.
     pub(super) left: Vec<NotRestored>,
+    /// What of git's state could not be put back, and why.
+    pub(super) git: Vec<String>,
 }
 
 impl Undone {
     pub(super) fn is_empty(&self) -> bool {
-        self.changes.is_empty()
+        self.changes.is_empty() && self.git.is_empty()
     }
 
     /// Whether all of it could be undone.
     pub(super) fn is_complete(&self) -> bool {
-        self.left.is_empty()
+        self.left.is_empty() && self.git.is_empty()
     }
 
     /// Why the phase is over, when it has no second try.
     pub(super) fn reason(&self) -> String {
+        let git = format!("changed what git keeps, which could not be put back: {}", self.git.join("; "));
+        match (self.changes.is_empty(), self.git.is_empty()) {
+            (_, true) => self.writes(),
+            (true, false) => git,
+            (false, false) => format!("{}; and {git}", self.writes()),
+        }
+    }
+
+    /// The part of it about files.
+    fn writes(&self) -> String {
         let listed = |names: Vec<String>, all: usize| match all - names.len() {
             0 => names.join(", "),
             more => format!("{} and {more} more", names.join(", ")),
@@ -119,7 +131,8 @@ impl Run {
     }
 
     /// Looks again after a check, whose by-products all stay: a formatter or a build writes what it likes.
-    pub(super) async fn keep_check(&self, before: LegStart, order: &Order) -> Result<(), RunError> {
+    /// Says what is lost when it did not leave the repository that the run works in.
+    pub(super) async fn keep_check(&self, before: LegStart, order: &Order) -> Result<Option<String>, RunError> {
         let own = self.put_own_files_back()?;
         if !own.is_empty() {
             let what = own.iter().map(|change| change.path.to_string()).collect();
@@ -127,10 +140,15 @@ impl Run {
             self.record(Some(&order.phase), Event::ExternalChange(change))?;
         }
         let changes = self.guard.changes_since(Some(&before)).await?;
-        if changes.is_empty() {
-            return Ok(());
+        if !changes.is_empty() {
+            self.record(Some(&order.phase), Event::TreeChanged(TreeChanged { leg: 0, changes }))?;
         }
-        self.record(Some(&order.phase), Event::TreeChanged(TreeChanged { leg: 0, changes }))
+        let loss = self.guard.with(move |tree| before.git.loss(tree.repository())).await?;
+        if let Some(loss) = &loss {
+            let change = ExternalChange { what: vec![loss.clone()], undone: Vec::new(), rescue: None };
+            self.record(Some(&order.phase), Event::ExternalChange(change))?;
+        }
+        Ok(loss)
     }
 
     /// Writes down what was kept and what was undone.
@@ -141,6 +159,7 @@ impl Run {
         }
         let mut what = end.git.put_back;
         what.extend(end.git.head_moved_to.map(|commit| format!("HEAD had moved to {commit}")));
+        what.extend(end.git.not_put_back.iter().map(|reason| format!("not put back: {reason}")));
         if !end.benign.is_empty() || !what.is_empty() {
             let rescue = if end.benign.is_empty() { None } else { Some(self.next_rescue()) };
             let change = ExternalChange { what, undone: end.benign, rescue };
@@ -149,7 +168,7 @@ impl Run {
         let rescue = if end.violations.is_empty() { 0 } else { self.next_rescue() };
         let mut changes = end.violations;
         changes.extend(own);
-        Ok(Undone { changes, rescue, left: end.not_restored })
+        Ok(Undone { changes, rescue, left: end.not_restored, git: end.git.not_put_back })
     }
 
     /// The number of the next rollback.

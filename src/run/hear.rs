@@ -15,7 +15,7 @@ use crate::channel::render::block;
 use crate::channel::watermark::{Commit, Watermarks};
 use crate::channel::{CAP, Heard, Listener, Memory, Row, RowKind, delivery, hear, mentioned};
 use crate::engine::{self, SessionChoice};
-use crate::event::{Event, Fault, FaultKind, GateVerdict, Input, Work};
+use crate::event::{DeliveredMark, Event, Fault, FaultKind, GateVerdict, Input, Work};
 use crate::ids::{AgentName, CheckName, PhaseName, SessionId};
 use crate::store::atomic::{self, Durability};
 use crate::store::channel;
@@ -62,7 +62,9 @@ impl Run {
             mentions,
             session: post.session.cloned(),
         };
-        Ok(channel::add_row(&self.place.dir.channel(), (self.now)().timestamp_millis(), row)?)
+        let row = channel::add_row(&self.place.dir.channel(), (self.now)().timestamp_millis(), row)?;
+        self.from_people.borrow_mut().posted(&row);
+        Ok(row)
     }
 
     /// Tells the channel what an agent noted for the next one.
@@ -84,14 +86,25 @@ impl Run {
     /// Tells the channel of a gate that was not passed.
     pub(super) fn post_failed_gate(&self, phase: &PhaseName, verdict: &GateVerdict) -> Result<(), RunError> {
         let text = format!("{} after {phase}: {}", verdict.gate, verdict.violations.join("; "));
+        let text = self.mask.text(&text);
         self.post(&Post { kind: RowKind::Gate, from: None, to: None, text: &text, session: None })?;
         Ok(())
     }
 
     /// How a failed check is put to agents.
     pub(super) fn failed_check(&self, check: &CheckName, log: &str) -> String {
+        self.judged_check(check, "failed", log)
+    }
+
+    /// How a check that passed is put to agents.
+    pub(super) fn passed_check(&self, check: &CheckName, log: &str) -> String {
+        self.judged_check(check, "passed", log)
+    }
+
+    fn judged_check(&self, check: &CheckName, verdict: &str, log: &str) -> String {
         let command = self.plan.checks.get(check).map_or("", |check| &check.run);
-        format!("{check}: `{command}` failed; whole output in {}", self.place.shown(log))
+        let command = self.mask.text(command);
+        format!("{check}: `{command}` {verdict}; whole output in {}", self.place.shown(log))
     }
 
     /// The block that the prompt of a leg ends with; empty when there is nothing new.
@@ -139,7 +152,9 @@ impl Run {
             cap: CAP,
         };
         let heard = hear(rows, &listener, &self.watermarks()?);
-        if let Some(staged) = delivery(hearing.agent, hearing.delivery, &heard) {
+        if let Some(mut staged) = delivery(hearing.agent, hearing.delivery, &heard) {
+            let last_at = staged.lists.iter().map(|list| list.last_at).max();
+            staged.watermark = last_at.map(|last_at| DeliveredMark { native: hearing.session.cloned(), last_at });
             if hearing.phase.is_none() {
                 self.stages.borrow_mut().stage(staged.clone());
             }

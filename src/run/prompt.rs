@@ -16,10 +16,11 @@ use crate::event::{
 use crate::ids::{AgentName, PhaseName};
 use crate::plan::EngineChoice;
 use crate::plan::prompt::{SystemValues, UserValues, render_system, render_user};
+use crate::session::AgentEntry;
 use crate::session::digest::Digest;
 use crate::session::reseed::{Fresh, Preamble};
 
-/// Characters of a check's output that a fix is told; the whole is in a file that it is told too.
+/// Characters of a check's output that the next agent is told; the whole is in a file that it is told too.
 const CHECK_TAIL_CHARS: usize = 4000;
 
 /// How a leg begins.
@@ -44,7 +45,10 @@ impl Run {
         let text = render_system(&self.plan.agents[agent].system, values)
             .map_err(|source| RunError::Prompt { phase: PhaseName::new(agent.as_str()), source })?;
         match self.place.dir.read(&place)? {
-            Some(stored) if stored == text.as_bytes() => {}
+            Some(stored) if stored == text.as_bytes() => {
+                self.ledger.borrow_mut().learn(&place, &stored);
+                return Ok(text);
+            }
             Some(stored) => self.prefix_changed(agent, text.as_bytes(), &stored)?,
             None => {}
         }
@@ -57,7 +61,8 @@ impl Run {
         let byte = wanted.iter().zip(found).position(|(left, right)| left != right);
         let byte = byte.unwrap_or(wanted.len().min(found.len()));
         let excerpt = |bytes: &[u8]| {
-            String::from_utf8_lossy(&bytes[byte.min(bytes.len())..(byte + 60).min(bytes.len())]).into_owned()
+            let text = String::from_utf8_lossy(&bytes[byte.min(bytes.len())..(byte + 60).min(bytes.len())]);
+            self.mask.text(&text).into_owned()
         };
         let phase = self.with_state(|state| state.open_phases().next().map(|(name, _)| name.clone()));
         let changed = PrefixChanged {
@@ -126,15 +131,16 @@ impl Run {
                 let envelope = state.phases.get(phase).and_then(|phase| phase.envelope.as_ref());
                 envelope.map(envelope::passed_on).unwrap_or_default()
             })),
-            Input::Check { phase } => self.failures(phase),
+            Input::Check { phase } => self.judged(phase),
         }
     }
 
-    /// The failures of a check phase as an envelope, with the end of the output.
-    fn failures(&self, phase: &PhaseName) -> Result<String, RunError> {
+    /// What a check phase found as an envelope, with the end of the output: of the checks that failed, or of all when
+    /// none did. The whole of it is in the files that are named.
+    fn judged(&self, phase: &PhaseName) -> Result<String, RunError> {
         let checks = self.with_state(|state| state.phases.get(phase).map(|phase| phase.checks.clone()));
         let checks = checks.unwrap_or_default();
-        let failed: Vec<_> = checks.iter().filter(|(_, passed, _)| !passed).collect();
+        let (passed, failed): (Vec<_>, Vec<_>) = checks.iter().partition(|(_, passed, _)| *passed);
         let mut told = json!({
             "status": if failed.is_empty() { "success" } else { "fail" },
             "summary": match failed.as_slice() {
@@ -143,17 +149,23 @@ impl Run {
             },
             "failures": failed.iter().map(|(check, _, log)| self.failed_check(check, log)).collect::<Vec<_>>(),
         });
+        if !passed.is_empty() {
+            told["passed"] = passed.iter().map(|(check, _, log)| self.passed_check(check, log)).collect();
+        }
+        let telling = if failed.is_empty() { passed } else { failed };
         let mut output = String::new();
-        for (_, _, log) in &failed {
-            output += &self.tail(log, CHECK_TAIL_CHARS / failed.len().max(1))?;
+        for (_, _, log) in &telling {
+            output += &self.tail(log, CHECK_TAIL_CHARS / telling.len())?;
         }
         told["output"] = Value::String(output);
         Ok(serde_json::to_string_pretty(&told).expect("a value is JSON"))
     }
 
+    /// The end of a check's output. Secrets are masked before it is cut, so that none is cut in two.
     fn tail(&self, log: &str, chars: usize) -> Result<String, RunError> {
         let bytes = self.place.dir.read_tail(Path::new(log), chars * 4)?;
         let text = String::from_utf8_lossy(&bytes);
+        let text = self.mask.text(&text);
         let skip = text.chars().count().saturating_sub(chars);
         Ok(text.chars().skip(skip).collect())
     }
@@ -163,9 +175,20 @@ impl Run {
         self.residents.discard(agent);
         let Some(file) = engine::for_name(choice.engine).facts().session_file else { return Ok(Vec::new()) };
         match self.place.dir.archive(agent, file) {
-            Ok(archived) => Ok(archived.into_iter().collect()),
+            Ok(Some(archived)) => Ok(vec![archived]),
+            Ok(None) => Ok(self.archived_unrecorded(agent, file).into_iter().collect()),
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    /// A session file that was moved aside by a fia that died before it could record that.
+    fn archived_unrecorded(&self, agent: &AgentName, file: &str) -> Option<String> {
+        let last = self.place.dir.last_archived(agent, file)?;
+        let recorded = self.with_state(|state| {
+            let retired = state.agents.entry(agent).into_iter().flat_map(|entry| &entry.retired);
+            retired.into_iter().any(|retired| retired.transcript.as_ref() == Some(&last))
+        });
+        (!recorded).then_some(last)
     }
 
     /// The session that a leg goes on with, or a fresh one and the preamble that it begins with.
@@ -186,31 +209,41 @@ impl Run {
         if let (true, true, Some(session)) = (same, there, entry.session_id.clone()) {
             return self.continued(order, leg, SessionChoice::Resume(session), died);
         }
-        let mut transcript = entry.retired.last().and_then(|retired| retired.transcript.clone());
-        let mut fresh = entry.fresh.filter(|_| entry.pending_reseed);
-        if fresh.is_none() {
-            let reason = if same { RetirementReason::SessionLost } else { RetirementReason::ModelChanged };
-            let old = EngineChoice { engine: entry.coding_agent, model: entry.model.clone(), level: None };
-            let archived = self.archive(order.agent, &old).unwrap_or_default();
-            transcript = archived.first().cloned();
-            let retired =
-                SessionRetired { agent: order.agent.clone(), reason, from_session: entry.session_id.clone(), archived };
-            self.record(Some(phase), Event::SessionRetired(retired))?;
-            fresh = Some(Fresh::Retired(reason));
-        }
+        let (fresh, transcript) = self.leave_behind(Some(phase), order.agent, &entry, choice)?;
         let why = match fresh {
             // An overflow is a death whose answer is this very session.
-            Some(Fresh::Rotated { reason: RotationReason::Overflow, .. }) if same => fresh,
-            Some(_) | None if died => Some(Fresh::Continued),
-            Some(_) | None => fresh,
+            Fresh::Rotated { reason: RotationReason::Overflow, .. } if same => fresh,
+            Fresh::Rotated { .. } | Fresh::Retired(_) | Fresh::Continued if died => Fresh::Continued,
+            Fresh::Rotated { .. } | Fresh::Retired(_) | Fresh::Continued => fresh,
         };
-        let why = why.unwrap_or(Fresh::Retired(RetirementReason::SessionLost));
         let preamble = self.preamble(order, leg, why, transcript.as_ref());
         if why == Fresh::Continued {
             self.record_continuation(order, leg, &preamble)?;
         }
         self.digests.borrow_mut().remove(order.agent);
         Ok(Opening { session: SessionChoice::Fresh, preamble: Some(preamble) })
+    }
+
+    /// Why the next session of an agent that has worked is a fresh one, and where the file of the one before is. A
+    /// session that nobody left on purpose yet is left here.
+    pub(super) fn leave_behind(
+        &self,
+        phase: Option<&PhaseName>,
+        agent: &AgentName,
+        entry: &AgentEntry,
+        choice: &EngineChoice,
+    ) -> Result<(Fresh, Option<String>), RunError> {
+        if let Some(fresh) = entry.fresh.filter(|_| entry.pending_reseed) {
+            return Ok((fresh, entry.retired.last().and_then(|retired| retired.transcript.clone())));
+        }
+        let same = entry.coding_agent == choice.engine && entry.model == choice.model;
+        let reason = if same { RetirementReason::SessionLost } else { RetirementReason::ModelChanged };
+        let old = EngineChoice { engine: entry.coding_agent, model: entry.model.clone(), level: None };
+        let archived = self.archive(agent, &old).unwrap_or_default();
+        let transcript = archived.first().cloned();
+        let retired = SessionRetired { agent: agent.clone(), reason, from_session: entry.session_id.clone(), archived };
+        self.record(phase, Event::SessionRetired(retired))?;
+        Ok((Fresh::Retired(reason), transcript))
     }
 
     /// A leg that needs no reseed: it begins with the continuation preamble when an engine died in its phase.
@@ -229,8 +262,15 @@ impl Run {
     }
 
     fn record_continuation(&self, order: &AgentOrder<'_>, leg: u32, preamble: &str) -> Result<(), RunError> {
-        let (agent, preamble_bytes) = (order.agent.clone(), preamble.len());
-        let continuation = EngineContinuation { agent, leg, preamble_bytes };
+        let died = self.with_state(|state| state.phases.get(&order.order.phase).and_then(|phase| phase.last_death));
+        let continuation = EngineContinuation {
+            agent: order.agent.clone(),
+            leg,
+            preamble_bytes: preamble.len(),
+            kind: died.map(|(_, kind)| kind),
+            from: died.map(|(engine, _)| engine),
+            to: Some(self.choice(order.agent).engine),
+        };
         self.record(Some(&order.order.phase), Event::EngineContinuation(continuation))
     }
 
@@ -288,6 +328,7 @@ impl Run {
 
     pub(super) fn save_digest(&self, agent: &AgentName, phase: &PhaseName, leg: u32) -> Result<(), RunError> {
         let text = self.digests.borrow().get(agent).map(Digest::render).unwrap_or_default();
+        let text = self.mask.text(&text);
         let folder = PathBuf::from(format!("agents/{agent}"));
         // The newest is the one that is used again.
         self.ledger.borrow_mut().forget(&folder, ".digest.md");

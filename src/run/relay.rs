@@ -13,6 +13,7 @@ use crate::event::{
     EngineError, EngineRelay, EngineRetry, Event, FailureKind, Outcome, RetirementReason, RotationReason,
     SessionRetired, SessionRotation, Waiting,
 };
+use crate::ids::{AgentName, PhaseName};
 use crate::plan::{EngineChoice, Relay};
 use crate::session::reseed::Fresh;
 use crate::state::WAITS_FOR_LIMIT;
@@ -47,7 +48,9 @@ impl Run {
             retry_after: retry_at(&failure.reset, (self.now)(), &self.zone),
         };
         match relay::first(self.death(&dead)) {
-            First::FreshForLost => self.leave_lost_session(&dead)?,
+            First::FreshForLost => {
+                self.leave_lost_session(Some(&dead.order.order.phase), dead.order.agent, dead.choice)?;
+            }
             First::FreshForOverflow => {
                 self.record_death(&dead)?;
                 self.leave_full_session(&dead)?;
@@ -126,13 +129,17 @@ impl Run {
     }
 
     /// The session to resume is gone: a fresh one, with the preamble.
-    fn leave_lost_session(&self, dead: &Dead<'_>) -> Result<(), RunError> {
-        let agent = dead.order.agent;
-        let archived = self.archive(agent, dead.choice).unwrap_or_default();
+    pub(super) fn leave_lost_session(
+        &self,
+        phase: Option<&PhaseName>,
+        agent: &AgentName,
+        choice: &EngineChoice,
+    ) -> Result<(), RunError> {
+        let archived = self.archive(agent, choice).unwrap_or_default();
         let from_session = self.with_state(|state| state.agents.entry(agent)?.session_id.clone());
         let reason = RetirementReason::SessionLost;
         let retired = SessionRetired { agent: agent.clone(), reason, from_session, archived };
-        self.record(Some(&dead.order.order.phase), Event::SessionRetired(retired))
+        self.record(phase, Event::SessionRetired(retired))
     }
 
     /// The session no longer fits the model: a fresh one, with the preamble.
@@ -176,7 +183,10 @@ impl Run {
     async fn elsewhere(&self, dead: &Dead<'_>) -> Result<AfterDeath, RunError> {
         let ready = match self.plan.relay {
             Relay::Off => None,
-            Relay::Auto | Relay::Resume => self.ready_fallback(dead.order).await?,
+            Relay::Auto | Relay::Resume => match self.ready_fallback(dead.order).await? {
+                Ok(ready) => ready,
+                Err((outcome, reason)) => return Ok(AfterDeath::End(PhaseResult::stopped(outcome, reason))),
+            },
         };
         let (waits, waits_since) = self.with_state(|state| {
             let phase = state.phases.get(&dead.order.order.phase);

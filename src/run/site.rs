@@ -9,7 +9,7 @@ use super::start::{Beginning, Begun, StartError, new_id, start};
 use crate::event::Event;
 use crate::ids::RunId;
 use crate::plan::{Plan, Stop};
-use crate::store::{DataDir, Entry, LogReader, Tail, create_dir};
+use crate::store::{DataDir, Entry, LogReader, Tail};
 use crate::tree::{Repository, Worktree};
 
 /// The files of one work tree.
@@ -50,10 +50,11 @@ pub fn start_apart(
         None => new_id((beginning.now)())?,
     };
     beginning.data.create()?;
-    create_dir(&beginning.data.path().join("worktrees"))?;
     let from = beginning.repository.clone();
     let worktree = Worktree::of(&from, beginning.data.path(), &run)?;
+    let turn = beginning.data.turn_to_add_a_worktree()?;
     beginning.repository = worktree.create(&from)?;
+    drop(turn);
     start(beginning, plan, stop, Some(run)).inspect_err(|_| {
         // The first error is the one to tell.
         let _stays = worktree.discard(&from);

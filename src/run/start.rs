@@ -355,15 +355,12 @@ fn begin(
         Stretch::Resumed { unchanged, .. } => recovery::admit(&dir, &state, &mut tree, *unchanged)?,
         Stretch::First | Stretch::None => None,
     };
-    let cut_off = interrupted::cut_off(&dir, &state)?;
-    let moved = match &stretch {
-        Stretch::Resumed { engine_worked, .. } => {
-            interrupted::put_git_back(&dir, cut_off.as_ref(), &mut tree, *engine_worked)?
-        }
-        Stretch::First | Stretch::None => None,
+    let git = match &stretch {
+        Stretch::Resumed { engine_worked, .. } => interrupted::Git::PutBack { engine_worked: *engine_worked },
+        Stretch::First | Stretch::None => interrupted::Git::Leave,
     };
+    let unrecorded = interrupted::settle(&dir, &plan, &state, &mut tree, git)?;
     let head = tree.head()?;
-    let unrecorded = interrupted::find(cut_off, &plan, &state, &mut tree)?;
     let first = state.origin.is_none();
     let plan_json = serde_json::to_value(&plan).expect("a plan is plain data");
     let begun = RunStart {
@@ -402,8 +399,9 @@ fn begin(
         ledger: RefCell::new(ledger),
         guard: Guard::new(tree),
         lock: RefCell::new(lock),
-        answered: Cell::new(false),
+        from_people: RefCell::default(),
         heard: Heard::default(),
+        notes: RefCell::default(),
         earlier: OnceCell::new(),
         digests: RefCell::default(),
         pruning: RefCell::default(),
@@ -429,9 +427,6 @@ fn begin(
         dir.remove(Path::new("stop"))?;
     }
     run.record(None, Event::RunStart(begun))?;
-    if let Some((phase, change)) = moved {
-        run.record(Some(&phase), Event::ExternalChange(change))?;
-    }
     run.record_unrecorded(unrecorded)?;
     run.sync()?;
     run.remember_heard()?;

@@ -150,6 +150,8 @@ struct Live<'a> {
     events: Vec<EngineEvent>,
     started: Instant,
     session: Option<SessionId>,
+    /// Another id than the one that was resumed, until a message shows that there is something behind it.
+    announced: Option<SessionId>,
     /// Of the model as the engine calls it; until then as configured.
     prices: Option<ModelPrices>,
     window: Option<u64>,
@@ -188,6 +190,7 @@ impl<'a> Live<'a> {
             events: Vec::new(),
             started: Instant::now(),
             session,
+            announced: None,
             prices: prices::find(&run.plan.models, &asked.choice.model),
             window: seat.window,
             tally: Tally::default(),
@@ -302,7 +305,10 @@ impl<'a> Live<'a> {
                 self.prices = prices::find(&self.run.plan.models, model.as_ref().unwrap_or(&self.asked.choice.model));
                 self.saw_session(session)
             }
-            EngineEvent::Request { usage, window } => self.request(usage, window),
+            EngineEvent::Request { usage, window } => {
+                self.keep_session()?;
+                self.request(usage, window)
+            }
             EngineEvent::Window(window) => {
                 self.window = Some(window);
                 Ok(())
@@ -325,8 +331,9 @@ impl<'a> Live<'a> {
             EngineEvent::TurnEnded(outcome) => {
                 // Calls that were cut off with the turn are not open any more.
                 self.tools.clear();
+                let has_failed = matches!(outcome.end, TurnEnd::Failed(_));
                 self.outcome = Some(outcome);
-                Ok(())
+                if has_failed { Ok(()) } else { self.keep_session() }
             }
             EngineEvent::Retrying { .. }
             | EngineEvent::Reply(_)
@@ -335,10 +342,17 @@ impl<'a> Live<'a> {
         }
     }
 
+    /// A fresh session is kept at once. An engine that cannot resume one names a new id before it fails, and that
+    /// one is empty: nothing is kept of it until it has a message.
     fn saw_session(&mut self, session: SessionId) -> Result<(), RunError> {
-        if self.session.as_ref() == Some(&session) {
-            return Ok(());
-        }
+        let is_known = self.session.as_ref() == Some(&session);
+        self.announced = (!is_known).then_some(session);
+        if self.session.is_none() || self.tally.requests > 0 { self.keep_session() } else { Ok(()) }
+    }
+
+    /// Writes down the id that the engine announced, if there is one.
+    fn keep_session(&mut self) -> Result<(), RunError> {
+        let Some(session) = self.announced.take() else { return Ok(()) };
         self.session = Some(session.clone());
         self.record(Event::Session(SessionSeen {
             agent: self.asked.agent.clone(),

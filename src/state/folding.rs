@@ -225,6 +225,7 @@ impl RunState {
             order: order.clone(),
             attempts: start.attempt,
             started: record.ts,
+            cut_off_since: None,
             legs: 0,
             progress: Progress::Open,
             envelope: None,
@@ -233,6 +234,7 @@ impl RunState {
             usage: crate::event::Usage::default(),
             transient_deaths: 0,
             death_marker: false,
+            last_death: None,
             renewed: BTreeSet::new(),
             wait: None,
             waits: 0,
@@ -247,6 +249,8 @@ impl RunState {
             // Legs, spend, changes and deaths of an earlier attempt are still the phase's own.
             Some(known) => {
                 known.attempts = start.attempt;
+                let cut_off = known.progress == Progress::Interrupted;
+                known.cut_off_since = known.cut_off_since.or(Some(known.started)).filter(|_| cut_off);
                 known.started = record.ts;
                 known.progress = Progress::Open;
                 known.envelope = None;
@@ -360,6 +364,7 @@ impl RunState {
         }
         self.in_phase(phase, |open| {
             open.death_marker = true;
+            open.last_death = Some((error.engine, error.kind));
             // One that was refused before it could be started was a leg all the same.
             open.legs = open.legs.max(error.leg);
             open.transient_deaths = if error.transient { open.transient_deaths + 1 } else { 0 };

@@ -31,3 +31,23 @@ impl Recovery {
         self.verdicts < VERDICTS && self.used() + 2 <= RECOVERIES
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    #[test]
+    fn r10_6_eight_in_all_are_the_most_and_four_of_them_verdicts() {
+        let fits = |resumes, verdicts| {
+            let used = Recovery { resumes, verdicts };
+            (used.verdict_fits(), used.resume_fits())
+        };
+        assert_eq!(fits(0, 0), (true, true));
+        assert_eq!(fits(3, 3), (true, true));
+        assert_eq!(fits(0, 4), (false, true), "four verdicts");
+        assert_eq!(fits(7, 0), (false, true), "no room for the resume that takes it up");
+        assert_eq!(fits(4, 4), (false, false));
+        assert_eq!(fits(8, 0), (false, false));
+    }
+}

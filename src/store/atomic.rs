@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::StoreError;
+use crate::solid;
 
 /// Whether new content must survive a power failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,7 @@ pub fn replace(path: &Path, content: &[u8], durability: Durability) -> Result<()
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(wrap(io::ErrorKind::InvalidInput.into()));
     };
+    solid::folders(dir).map_err(wrap)?;
     let mut prefix = std::ffi::OsString::from(".");
     prefix.push(name);
     // Made with mode 0600, and removed again if anything below fails.

@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::ops::ControlFlow;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use super::{StoreError, append_locked, backward};
-use crate::channel::{Row, next_at};
+use super::{FILE_MODE, StoreError, append_locked, backward};
+use crate::channel::{Row, RowKind, next_at};
 
 /// A longer text is refused, in bytes: escaped as JSON it still is a line that every reader reads.
 pub const MAX_TEXT_BYTES: usize = 1024 * 1024;
@@ -113,6 +114,72 @@ pub fn sync_channel(path: &Path) -> Result<(), StoreError> {
     }
 }
 
+/// What became of a channel while agents worked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heard {
+    /// Messages that others added.
+    pub came: Vec<Row>,
+    /// Whether something had to be put back.
+    pub changed: bool,
+}
+
+/// Makes sure that a channel still begins with what it held, and that the only rows after that are `posted` by its run
+/// and messages of people, none of which is lost; rows of other kinds go, as nobody but fia writes them.
+///
+/// # Errors
+///
+/// When it cannot be opened, locked, read or written.
+pub fn put_back(path: &Path, held: &[u8], posted: &[Row]) -> Result<Heard, StoreError> {
+    let found = fs::symlink_metadata(path);
+    let absent = found.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    if absent && held.is_empty() && posted.is_empty() {
+        return Ok(Heard { came: Vec::new(), changed: false });
+    }
+    // Something else of that name is no channel, and is not followed.
+    if let Ok(found) = found
+        && !found.is_file()
+    {
+        let removed = if found.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        removed.map_err(StoreError::io("remove", path))?;
+    }
+    let mut options = File::options();
+    let file = options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(path);
+    let mut file = file.map_err(StoreError::io("open", path))?;
+    file.lock().map_err(StoreError::io("lock", path))?;
+    put_back_locked(&mut file, held, posted).map_err(StoreError::io("put back", path))
+}
+
+fn put_back_locked(file: &mut File, held: &[u8], posted: &[Row]) -> io::Result<Heard> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    let (kept, rest) = if bytes.starts_with(held) { (held.len(), &bytes[held.len()..]) } else { (0, &bytes[..]) };
+    let known: Vec<Row> = held.split(|byte| *byte == b'\n').filter_map(parse).collect();
+    let all: Vec<Row> = rest.split(|byte| *byte == b'\n').filter_map(parse).collect();
+    let new = |row: &&Row| kept == held.len() || !known.contains(row);
+    let came: Vec<Row> =
+        all.iter().filter(new).filter(|row| row.kind == RowKind::User && !posted.contains(row)).cloned().collect();
+    let lost = posted.iter().filter(|row| !all.contains(row));
+    let right: Vec<&Row> = all.iter().filter(new).filter(|row| came.contains(row) || posted.contains(row)).collect();
+    let right: Vec<&Row> = right.into_iter().chain(lost).collect();
+    let changed = kept < held.len() || right != all.iter().collect::<Vec<_>>();
+    if changed {
+        let mut text = held.to_vec();
+        for row in right {
+            if !text.is_empty() && !text.ends_with(b"\n") {
+                text.push(b'\n');
+            }
+            serde_json::to_writer(&mut text, row)?;
+            text.push(b'\n');
+        }
+        // What stands already is not written again, so that a crash here costs nothing older.
+        file.set_len(kept as u64)?;
+        file.seek(SeekFrom::Start(kept as u64))?;
+        file.write_all(&text[kept..])?;
+        file.sync_data()?;
+    }
+    Ok(Heard { came, changed })
+}
+
 fn parse(line: &[u8]) -> Option<Row> {
     serde_json::from_slice(line).ok()
 }
@@ -132,7 +199,6 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     use super::*;
-    use crate::channel::RowKind;
 
     fn written(text: &str) -> Row {
         Row {
@@ -187,6 +253,36 @@ mod tests {
         assert_eq!(rows(&path).unwrap()[0].text, text);
         assert!(add_row(&path, 1, written(&(text + "x"))).is_err());
         assert_eq!(rows(&path).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn r11_3_a_channel_keeps_what_it_held_and_messages_and_loses_rows_that_only_fia_writes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("channel.jsonl");
+        let nothing = Heard { came: Vec::new(), changed: false };
+        assert_eq!(put_back(&path, b"", &[]).unwrap(), nothing);
+        assert!(!path.exists());
+        let first = add_row(&path, 1, written("first")).unwrap();
+        let held = fs::read(&path).unwrap();
+        let posted = add_row(&path, 1, Row { kind: RowKind::Gate, ..written("no") }).unwrap();
+        assert_eq!(put_back(&path, &held, std::slice::from_ref(&posted)).unwrap(), nothing);
+        let message = add_row(&path, 1, written("hello")).unwrap();
+        add_row(&path, 1, Row { kind: RowKind::Check, ..written("forged") }).unwrap();
+        let heard = |changed| Heard { came: vec![message.clone()], changed };
+        assert_eq!(put_back(&path, &held, std::slice::from_ref(&posted)).unwrap(), heard(true));
+        let right = [first, posted.clone(), message.clone()];
+        assert_eq!(rows(&path).unwrap(), right);
+        assert_eq!(put_back(&path, &held, std::slice::from_ref(&posted)).unwrap(), heard(false));
+        // Older rows that were edited come back, and what came meanwhile stays.
+        let edited = fs::read_to_string(&path).unwrap().replace("first", "last");
+        fs::write(&path, edited.lines().filter(|line| !line.contains("gate")).collect::<Vec<_>>().join("\n")).unwrap();
+        let after = put_back(&path, &held, std::slice::from_ref(&posted)).unwrap();
+        assert!(after.changed && after.came.contains(&message), "{after:?}");
+        assert!(right.iter().all(|row| rows(&path).unwrap().contains(row)));
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/null", &path).unwrap();
+        put_back(&path, &held, &[]).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), held);
     }
 
     #[test]

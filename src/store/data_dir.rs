@@ -1,13 +1,13 @@
 //! The directory of state of a repository: all its runs, and what they share.
 
 use std::cmp::Reverse;
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use super::atomic::{self, Durability};
-use super::{RunDir, StoreError, create_dir};
+use super::{RunDir, StoreError, create_dir, open_append};
 use crate::ids::{AgentName, RunId};
 
 /// The data directory, `.fia` unless configured otherwise.
@@ -78,6 +78,11 @@ impl DataDir {
         self.path.join("stop")
     }
 
+    /// Whether every run is stopped: whatever has that name stops, also what cannot be looked at.
+    pub fn is_stopped(&self) -> bool {
+        !fs::symlink_metadata(self.stop()).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    }
+
     /// The lock of the main work tree.
     pub fn lock(&self) -> PathBuf {
         self.path.join("lock")
@@ -91,6 +96,20 @@ impl DataDir {
     /// The work tree of a run that has its own.
     pub fn worktree(&self, run: &RunId) -> PathBuf {
         self.path.join("worktrees").join(run.as_str())
+    }
+
+    /// Waits for the turn to add a work tree, which is over when the file is dropped: of two that git adds at once,
+    /// one may fail on what the other has half written.
+    ///
+    /// # Errors
+    ///
+    /// When the directory or the file that is locked cannot be made, or not be locked.
+    pub fn turn_to_add_a_worktree(&self) -> Result<File, StoreError> {
+        let dir = self.path.join("worktrees");
+        create_dir(&dir)?;
+        let turn = open_append(&dir.join(".turn"))?;
+        turn.lock().map_err(StoreError::io("lock", &dir.join(".turn")))?;
+        Ok(turn)
     }
 
     /// The lock of that work tree.

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::solid::InTheWay;
+
 /// Why something could not be read from the store or written to it.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -78,6 +80,9 @@ impl StoreError {
 #[expect(clippy::wildcard_enum_match_arm, reason = "the kinds of the standard library have no end")]
 fn hint(path: &Path, source: &io::Error) -> String {
     use io::ErrorKind as Kind;
+    if let Some(obstacle) = InTheWay::of(source) {
+        return obstacle.hint();
+    }
     match source.kind() {
         Kind::StorageFull | Kind::QuotaExceeded => "free some space, then `fia resume`".to_owned(),
         Kind::FileTooLarge => "raise the file size limit (ulimit -f), then `fia resume`".to_owned(),

@@ -16,6 +16,7 @@ use chrono::{DateTime, SubsecRound as _, Utc};
 use super::{FILE_MODE, LogEnd, StoreError};
 use crate::event::{Event, FORMAT, Record};
 use crate::ids::{PhaseName, RunId, Seq};
+use crate::solid;
 use twin::{Stamp, Twin};
 
 /// Appends records to `events.jsonl`. A record that [`Journal::append`] returned, or that [`Journal::flush`] followed,
@@ -68,8 +69,8 @@ impl Journal {
     /// When there is one, or it cannot be created.
     pub fn create(path: &Path, run: RunId) -> Result<Self, StoreError> {
         let mut options = OpenOptions::new();
-        let file = options.append(true).create_new(true).mode(FILE_MODE).open(path);
-        let file = file.map_err(StoreError::io("create", path))?;
+        options.append(true).create_new(true).mode(FILE_MODE);
+        let file = solid::open(&mut options, path).map_err(StoreError::io("create", path))?;
         Ok(Self {
             twin: Twin::of(path, 0)?,
             stamp: Stamp::of(&file).map_err(StoreError::io("open", path))?,
@@ -98,7 +99,7 @@ impl Journal {
                 fia_version: end.fia_version.clone(),
             });
         }
-        let file = OpenOptions::new().append(true).open(path).map_err(StoreError::io("open", path))?;
+        let file = solid::open(OpenOptions::new().append(true), path).map_err(StoreError::io("open", path))?;
         let now = file.metadata().map_err(StoreError::io("open", path))?.len();
         if now != end.bytes {
             return Err(StoreError::Changed { path: path.to_owned(), read: end.bytes, now });

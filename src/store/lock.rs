@@ -20,6 +20,7 @@ use super::{FILE_MODE, StoreError};
 use crate::event::wire::time_text;
 use crate::host::{Mark, Presence};
 use crate::ids::RunId;
+use crate::solid;
 
 /// Who holds a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,7 +111,7 @@ impl Lock {
         };
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
-        let file = options.open(path).map_err(StoreError::io("open the lock", path))?;
+        let file = solid::open(&mut options, path).map_err(StoreError::io("open the lock", path))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(held(path)),

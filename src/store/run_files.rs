@@ -7,6 +7,7 @@ use std::path::Path;
 use super::atomic::{self, Durability};
 use super::{RunDir, StoreError, create_dir, open_append};
 use crate::ids::AgentName;
+use crate::solid;
 
 impl RunDir {
     /// Opens a file for appending, with the directories above it.
@@ -56,7 +57,7 @@ impl RunDir {
     /// When it is there and cannot be removed.
     pub fn remove(&self, place: &Path) -> Result<(), StoreError> {
         let path = self.path().join(place);
-        match fs::remove_file(&path) {
+        match solid::folders(path.parent().unwrap_or(self.path())).and_then(|()| fs::remove_file(&path)) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(StoreError::io("remove", &path)(error)),
             Ok(()) | Err(_) => Ok(()),
         }
@@ -99,11 +100,21 @@ impl RunDir {
             .map(|number| format!("{stem}.{number}.rotated.{extension}"))
             .find(|name| fs::symlink_metadata(dir.join(name)).is_err())
             .unwrap_or_default();
-        crate::fault::point("rename: before");
-        let renamed = crate::fault::refuse("archive").and_then(|()| fs::rename(&live, dir.join(&name)));
+        crate::fault::point("archive: before");
+        let ready = crate::fault::refuse("archive").and_then(|()| solid::folders(&dir));
+        let renamed = ready.and_then(|()| fs::rename(&live, dir.join(&name)));
         renamed.map_err(StoreError::io("rename", &live))?;
-        crate::fault::point("rename: after");
+        crate::fault::point("archive: after");
         Ok(Some(format!("agents/{agent}/{name}")))
+    }
+
+    /// The session file of an agent that was moved aside last, as [`RunDir::archive`] names it.
+    pub fn last_archived(&self, agent: &AgentName, file: &str) -> Option<String> {
+        let dir = self.agent(agent);
+        let (stem, extension) = file.rsplit_once('.').unwrap_or((file, "old"));
+        let names = (1..u32::MAX).map(|number| format!("{stem}.{number}.rotated.{extension}"));
+        let last = names.take_while(|name| fs::symlink_metadata(dir.join(name)).is_ok()).last()?;
+        Some(format!("agents/{agent}/{last}"))
     }
 
     /// Moves a file that cannot be read out of the way, to `NAME.damaged`, in the place of one that went before it.
@@ -115,7 +126,8 @@ impl RunDir {
     pub fn set_aside(&self, file: &str) -> Result<String, StoreError> {
         let aside = format!("{file}.damaged");
         let path = self.path().join(file);
-        fs::rename(&path, self.path().join(&aside)).map_err(StoreError::io("rename", &path))?;
+        let renamed = solid::folders(self.path()).and_then(|()| fs::rename(&path, self.path().join(&aside)));
+        renamed.map_err(StoreError::io("rename", &path))?;
         Ok(aside)
     }
 }

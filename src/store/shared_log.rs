@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use super::{FILE_MODE, StoreError, backward};
+use crate::solid;
 
 /// Appends one line to a log that others append to as well, under its lock, and creates it if it is not
 /// there.
@@ -25,8 +26,8 @@ pub fn append_locked<T, R>(
     make: impl FnOnce(Option<T>) -> (Vec<u8>, R),
 ) -> Result<R, StoreError> {
     let mut options = OpenOptions::new();
-    let file = options.read(true).append(true).create(true).mode(FILE_MODE).open(path);
-    let mut file = file.map_err(StoreError::io("open", path))?;
+    options.read(true).append(true).create(true).mode(FILE_MODE);
+    let mut file = solid::open(&mut options, path).map_err(StoreError::io("open", path))?;
     file.lock().map_err(StoreError::io("lock", path))?;
     // Closing the file frees the lock.
     append(&mut file, read, make).map_err(StoreError::io("append to", path))

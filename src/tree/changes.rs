@@ -81,7 +81,7 @@ mod tests {
 
     fn snapshot(files: &[(&str, &str)]) -> Snapshot {
         let files = files.iter().map(|(path, id)| (RepoPath::from(*path), content(id)));
-        Snapshot { files: files.collect(), folders: BTreeMap::new() }
+        files.collect()
     }
 
     #[test]

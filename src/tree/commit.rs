@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::Path;
 
+use chrono::{DateTime, Utc};
+
 use super::folder::{ancestors, any_below};
 use super::git::{self, Git};
-use super::index::{self, Index};
+use super::index::{self, Index, Locks};
+use super::reins::Reins;
 use super::{Repository, Snapshot, Tree, TreeError, compare};
 use crate::event::{Content, FileKind, PathChange, RepoPath};
 
@@ -21,6 +24,10 @@ pub struct CommitOrder<'a> {
     pub message: &'a str,
     /// What an envelope declares as changed.
     pub declared: &'a [RepoPath],
+    /// When an earlier try began that was cut off; it may have made the commit.
+    pub cut_off_since: Option<DateTime<Utc>>,
+    /// Ends the git that commits.
+    pub reins: &'a Reins,
 }
 
 /// How a commit went.
@@ -36,6 +43,8 @@ pub struct CommitOutcome {
     pub left_out: Vec<LeftOut>,
     /// What a hook said when it refused.
     pub refused: Option<String>,
+    /// Whether git was ended before it had committed.
+    pub stopped: bool,
     /// What hooks changed in the work tree.
     pub changed_by_hooks: Vec<PathChange>,
 }
@@ -77,6 +86,7 @@ enum Attempt {
     Made,
     Nothing,
     Refused(String),
+    Stopped,
 }
 
 impl Tree {
@@ -90,7 +100,15 @@ impl Tree {
         let (chosen, left_out) = self.choose(order, &now)?;
         let repository = &self.repository;
         let index = Index::capture(repository)?;
-        let attempt = attempt(repository, &self.store_dir, &chosen, &now, order.message);
+        let (before, locks) = (repository.head()?, Locks::of(repository));
+        let mut attempt = attempt(repository, &self.store_dir, &chosen, &now, order);
+        if matches!(attempt, Ok(Attempt::Stopped)) {
+            locks.remove_new()?;
+            // Ended in a hook that comes after the commit.
+            if repository.head()? != before {
+                attempt = Ok(Attempt::Made);
+            }
+        }
         if !matches!(attempt, Ok(Attempt::Made)) {
             index.put_back(repository)?;
         }
@@ -101,6 +119,7 @@ impl Tree {
             paths: Vec::new(),
             left_out,
             refused: None,
+            stopped: false,
             changed_by_hooks: Vec::new(),
         };
         match attempt? {
@@ -108,8 +127,14 @@ impl Tree {
                 outcome.commit = head.commit().map(str::to_owned);
                 outcome.paths = paths_of_head(repository)?;
             }
-            Attempt::Nothing => return Ok(outcome),
+            Attempt::Nothing => {
+                if let Some(paths) = made_before(repository, &chosen, order.cut_off_since)? {
+                    (outcome.commit, outcome.paths) = (head.commit().map(str::to_owned), paths);
+                }
+                return Ok(outcome);
+            }
             Attempt::Refused(words) => outcome.refused = Some(words),
+            Attempt::Stopped => outcome.stopped = true,
         }
         outcome.changed_by_hooks = compare(&now, &self.snapshot()?);
         Ok(outcome)
@@ -202,6 +227,22 @@ impl Tree {
     }
 }
 
+/// The paths of the commit that is checked out, if a try that began at `since` can have made it: it is no older, and
+/// holds nothing but what was to be committed.
+fn made_before(
+    repository: &Repository,
+    chosen: &BTreeSet<RepoPath>,
+    since: Option<DateTime<Utc>>,
+) -> Result<Option<Vec<RepoPath>>, TreeError> {
+    let (Some(since), Some(commit)) = (since, repository.head()?.commit().map(str::to_owned)) else { return Ok(None) };
+    let time = git::text(&repository.git().run(&["show", "--no-patch", "--format=%ct", &commit])?);
+    if time.parse::<i64>().is_ok_and(|time| time < since.timestamp()) {
+        return Ok(None);
+    }
+    let paths = paths_of_head(repository)?;
+    Ok((!paths.is_empty() && paths.iter().all(|path| chosen.contains(path))).then_some(paths))
+}
+
 /// What the run made of each path.
 fn made(changes: &[PathChange]) -> BTreeMap<&RepoPath, Made<'_>> {
     let mut all: BTreeMap<&RepoPath, Made<'_>> = BTreeMap::new();
@@ -273,7 +314,7 @@ fn attempt(
     scratch: &Path,
     chosen: &BTreeSet<RepoPath>,
     now: &Snapshot,
-    message: &str,
+    order: &CommitOrder<'_>,
 ) -> Result<Attempt, TreeError> {
     let git = repository.git();
     let known: BTreeSet<RepoPath> = git::records(&git.run(&["ls-files", "-z"])?).map(RepoPath::new).collect();
@@ -293,7 +334,7 @@ fn attempt(
     let error = |source| TreeError::io("write a list of paths in", scratch, source);
     let mut file = tempfile::NamedTempFile::new_in(scratch).map_err(error)?;
     file.write_all(&paths).map_err(error)?;
-    commit(&git, file.path(), message)
+    commit(&git, file.path(), order)
 }
 
 /// The paths whose file differs from the commit that is checked out; all that the index knows on an unborn branch.
@@ -306,7 +347,7 @@ fn different(repository: &Repository) -> Result<BTreeSet<RepoPath>, TreeError> {
     Ok(git::records(&listed).map(RepoPath::new).collect())
 }
 
-fn commit(git: &Git, paths: &Path, message: &str) -> Result<Attempt, TreeError> {
+fn commit(git: &Git, paths: &Path, order: &CommitOrder<'_>) -> Result<Attempt, TreeError> {
     let mut from_file = std::ffi::OsString::from("--pathspec-from-file=");
     from_file.push(paths);
     let mut args: Vec<&std::ffi::OsStr> =
@@ -314,7 +355,9 @@ fn commit(git: &Git, paths: &Path, message: &str) -> Result<Attempt, TreeError> 
             .map(std::ffi::OsStr::new)
             .to_vec();
     args.push(&from_file);
-    let output = git.clone().with_users_language().output(&args, Some(message.as_bytes()))?;
+    let git = git.clone().with_users_language();
+    let held = order.reins.run(&mut git.command(&args), order.message.as_bytes());
+    let Some(output) = held.map_err(|source| git.unstarted(source))? else { return Ok(Attempt::Stopped) };
     match output.status.code() {
         Some(0) => Ok(Attempt::Made),
         // A hook that refuses makes git end with 1; git's own failures have other numbers.

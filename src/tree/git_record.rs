@@ -72,7 +72,7 @@ impl Tree {
         GitRecord {
             head: head.clone(),
             refs: refs.clone(),
-            index: index.content.as_ref().map(|(bytes, written)| (*written, Hex(bytes.clone()))),
+            index: index.content.as_ref().map(|(bytes, written)| (*written, Hex(bytes.to_vec()))),
             files: files.files.iter().map(recorded).collect(),
         }
     }
@@ -120,7 +120,7 @@ impl Later<'_> {
                 take(&mut refs, name, refs_now.get(name));
             }
         }
-        let mut index = Index { content: before.index.clone().map(|(written, bytes)| (bytes.0, written)) };
+        let mut index = Index { content: before.index.clone().map(|(written, bytes)| (bytes.0.into(), written)) };
         if index != *index_now && self.is_later(&self.repository.git_dir.join("index")) {
             left.push("index".to_owned());
             index = index_now.clone();

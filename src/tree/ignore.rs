@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use super::folder::{any_below, entries, join};
 use super::git::{self, Git};
 use super::{Repository, TreeError, wildmatch};
 use crate::event::RepoPath;
+use crate::solid;
 
 /// What was ignored at run start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,8 +76,11 @@ impl IgnoreRules {
         }
         let rules = Self::capture(repository, skip)?;
         let error = |source| TreeError::io("keep the ignore rules in", file, source);
-        let mut new = tempfile::NamedTempFile::new_in(file.parent().unwrap_or(Path::new("."))).map_err(error)?;
-        serde_json::to_writer(new.as_file_mut(), &rules).map_err(|source| error(source.into()))?;
+        let folder = file.parent().unwrap_or(Path::new("."));
+        let new = solid::folders(folder).and_then(|()| tempfile::NamedTempFile::new_in(folder));
+        let mut new = new.map_err(error)?;
+        let json = serde_json::to_vec(&rules).map_err(|source| error(source.into()))?;
+        new.write_all(&json).map_err(error)?;
         new.as_file().sync_all().map_err(error)?;
         new.persist(file).map_err(|failed| error(failed.error))?;
         Ok(rules)

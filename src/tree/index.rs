@@ -1,8 +1,11 @@
 //! The index as a file: kept before a leg, put back after it under git's own lock.
 
-use std::fs::{self, File, FileTimes};
+use std::ffi::OsString;
+use std::fs::{self, FileTimes, Permissions};
 use std::io::{ErrorKind, Write as _};
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::git::{self, Git};
@@ -11,10 +14,10 @@ use super::{Repository, TreeError};
 /// How long another git may hold the lock; git holds it for as long as it writes the file.
 const LOCK_PATIENCE: Duration = Duration::from_secs(3);
 
-/// The bytes of an index and when they were written.
+/// The bytes of an index and when they were written. A clone shares them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Index {
-    pub(super) content: Option<(Vec<u8>, SystemTime)>,
+    pub(super) content: Option<(Arc<[u8]>, SystemTime)>,
 }
 
 /// Whether an index said something else.
@@ -38,7 +41,7 @@ impl Index {
         match fs::read(&path) {
             Ok(bytes) => {
                 let written = fs::metadata(&path).and_then(|meta| meta.modified()).map_err(error)?;
-                Ok(Self { content: Some((bytes, written)) })
+                Ok(Self { content: Some((bytes.into(), written)) })
             }
             Err(absent) if absent.kind() == ErrorKind::NotFound => Ok(Self { content: None }),
             Err(source) => Err(error(source)),
@@ -51,12 +54,14 @@ impl Index {
     ///
     /// When it cannot be written, or another git holds its lock for longer than 3 s.
     pub(crate) fn put_back(&self, repository: &Repository) -> Result<IndexChange, TreeError> {
-        let now = Self::capture(repository)?;
-        let bytes = |index: &Self| index.content.as_ref().map(|(bytes, _)| bytes.clone());
-        if bytes(&now) == bytes(self) {
+        // One that cannot be read is another one, and so is one that git cannot make sense of.
+        let now = Self::capture(repository).ok();
+        let bytes = |index: &Self| index.content.as_ref().map(|(bytes, _)| Arc::clone(bytes));
+        if now.as_ref().is_some_and(|now| bytes(now) == bytes(self)) {
             return Ok(IndexChange::Same);
         }
-        let same = self.entries(repository)? == now.entries(repository)?;
+        let entries = now.and_then(|now| now.entries(repository).ok());
+        let same = entries.is_some() && entries == self.entries(repository).ok();
         self.write(repository)?;
         Ok(if same { IndexChange::Same } else { IndexChange::Different })
     }
@@ -74,37 +79,88 @@ impl Index {
         Ok([listed, intended].concat())
     }
 
+    /// Takes git's lock by a file that holds the whole content already, and renames it: a fia that dies in between
+    /// leaves a lock by whose content the next one knows it.
     fn write(&self, repository: &Repository) -> Result<(), TreeError> {
         let (path, lock) = (place(repository), place(repository).with_extension("lock"));
-        let mut file = Self::lock(&lock)?;
-        let written = match &self.content {
-            Some((bytes, written)) => file
-                .write_all(bytes)
-                // git reads a file again when its time is not older than the index's: a newer index would hide edits.
-                .and_then(|()| file.set_times(FileTimes::new().set_modified(*written)))
-                .and_then(|()| fs::rename(&lock, &path)),
-            None => fs::remove_file(&path).and_then(|()| fs::remove_file(&lock)),
+        let error = |source| TreeError::io("put back the index", &path, source);
+        if path.is_dir() && !path.is_symlink() {
+            fs::remove_dir_all(&path).map_err(error)?;
+        }
+        let Some((bytes, written)) = &self.content else {
+            Self::lock(&lock, b"", None)?;
+            let gone = if path.is_symlink() || path.exists() { fs::remove_file(&path) } else { Ok(()) };
+            return gone.and_then(|()| fs::remove_file(&lock)).map_err(error);
         };
-        written.map_err(|source| {
-            let _it_may_be_renamed_already = fs::remove_file(&lock);
-            TreeError::io("put back the index", path, source)
-        })
+        // git reads a file again when its time is not older than the index's: a newer index would hide edits.
+        Self::lock(&lock, bytes, Some(*written))?;
+        crate::fault::point("index: locked");
+        fs::rename(&lock, &path).map_err(error)
     }
 
-    fn lock(lock: &PathBuf) -> Result<File, TreeError> {
+    fn lock(lock: &PathBuf, bytes: &[u8], written: Option<SystemTime>) -> Result<(), TreeError> {
+        let error = |source| TreeError::io("lock the index by", lock, source);
+        let folder = lock.parent().unwrap_or(Path::new("."));
+        let usual = Permissions::from_mode(0o666);
+        let mut file = tempfile::Builder::new().permissions(usual).tempfile_in(folder).map_err(error)?;
+        file.write_all(bytes).map_err(error)?;
+        if let Some(written) = written {
+            file.as_file().set_times(FileTimes::new().set_modified(written)).map_err(error)?;
+        }
         let started = std::time::Instant::now();
         loop {
-            match File::create_new(lock) {
-                Ok(file) => return Ok(file),
-                Err(held) if held.kind() == ErrorKind::AlreadyExists => {
+            match file.persist_noclobber(lock) {
+                Ok(_) => return Ok(()),
+                Err(held) if held.error.kind() == ErrorKind::AlreadyExists => {
+                    if !bytes.is_empty() && fs::read(lock).is_ok_and(|left| left == bytes) {
+                        return Ok(());
+                    }
                     if started.elapsed() > LOCK_PATIENCE {
                         return Err(TreeError::IndexLocked { path: lock.clone() });
                     }
+                    file = held.file;
                     std::thread::sleep(Duration::from_millis(20));
                 }
-                Err(source) => return Err(TreeError::io("lock the index by", lock, source)),
+                Err(failed) => return Err(error(failed.error)),
             }
         }
+    }
+}
+
+/// The locks on an index, and what git writes while it holds one: a git that was killed leaves them.
+#[derive(Debug)]
+pub(crate) struct Locks {
+    folder: PathBuf,
+    there: Vec<OsString>,
+}
+
+impl Locks {
+    /// Those that are there now.
+    pub(crate) fn of(repository: &Repository) -> Self {
+        let folder = repository.git_dir.clone();
+        Self { there: Self::list(&folder), folder }
+    }
+
+    /// Removes those that came since.
+    ///
+    /// # Errors
+    ///
+    /// When one cannot be removed.
+    pub(crate) fn remove_new(&self) -> Result<(), TreeError> {
+        for name in Self::list(&self.folder).into_iter().filter(|name| !self.there.contains(name)) {
+            let path = self.folder.join(name);
+            fs::remove_file(&path).map_err(|source| TreeError::io("remove", path, source))?;
+        }
+        Ok(())
+    }
+
+    fn list(folder: &Path) -> Vec<OsString> {
+        let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let is_one = |name: &OsString| {
+            let name = name.as_encoded_bytes();
+            name == b"index.lock" || (name.starts_with(b"next-index-") && name.ends_with(b".lock"))
+        };
+        names.filter(is_one).collect()
     }
 }
 

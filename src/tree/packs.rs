@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::TreeError;
 use super::git::Git;
+use super::objects::private_folder;
 
 /// Packs above this many are made one: each holds a file open, and a process may have 256 on macOS.
 const MOST: usize = 64;
@@ -85,7 +86,7 @@ fn folder(store: &Path) -> PathBuf {
 
 fn copy(mut pack: &File, place: &Path) -> io::Result<()> {
     let folder = place.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
+    private_folder(folder)?;
     let mut new = tempfile::NamedTempFile::new_in(folder)?;
     pack.rewind()?;
     io::copy(&mut pack, new.as_file_mut())?;

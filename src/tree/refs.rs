@@ -2,6 +2,8 @@
 //! compare-and-swap with the work tree kept (SPEC 11.4).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Write as _;
 use std::sync::Arc;
 
 use super::checkout::{Checkout, Checkouts};
@@ -27,8 +29,20 @@ pub struct GitChanges {
     pub put_back: Vec<String>,
     /// Refs that changed and were left as they are now.
     pub left_alone: Vec<String>,
-    /// Why something was not put back: a lock that another git holds, or that one left when it was killed.
+    /// Why something was not put back: a lock that another git holds, or that one left when it was killed; or that the
+    /// repository is another one, and then nothing was.
     pub not_put_back: Vec<String>,
+}
+
+/// What is in the place of a repository.
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    /// The same one.
+    Whole,
+    /// None that git can use.
+    Broken,
+    /// One without what was checked out.
+    Another { lost: String },
 }
 
 impl GitState {
@@ -73,6 +87,13 @@ impl GitState {
         run: &RunId,
     ) -> Result<GitChanges, TreeError> {
         let mut changes = GitChanges::default();
+        if self.find(repository)? == Found::Broken {
+            self.mend(repository)?;
+        }
+        if let Some(loss) = self.loss(repository)? {
+            changes.not_put_back.push(loss);
+            return Ok(changes);
+        }
         // Config and hooks first: what comes after runs git, which obeys them.
         let mut files = self.files.put_back(repository)?;
         let now = checkouts.now(repository)?;
@@ -99,6 +120,58 @@ impl GitState {
         let files: BTreeSet<_> = files.into_iter().map(|file| format!(".git/{}", file.display())).collect();
         changes.put_back.extend(files);
         Ok(changes)
+    }
+
+    /// Puts back the least without which git takes its folder for none, so that the rest can be put back by git.
+    fn mend(&self, repository: &Repository) -> Result<(), TreeError> {
+        let (head, refs) = (repository.git_dir.join("HEAD"), repository.common_dir.join("refs"));
+        if !repository.objects.is_dir() {
+            return Ok(());
+        }
+        fs::create_dir_all(&refs).map_err(|source| TreeError::io("put back", &refs, source))?;
+        let line = match self.head() {
+            Head::Branch { name, .. } | Head::Unborn { name } => format!("ref: {name}\n"),
+            Head::Detached { commit } => format!("{commit}\n"),
+        };
+        let written = tempfile::NamedTempFile::new_in(&repository.git_dir).and_then(|mut new| {
+            new.write_all(line.as_bytes())?;
+            new.persist(&head).map_err(|failed| failed.error)
+        });
+        written.map(drop).map_err(|source| TreeError::io("put back", head, source))
+    }
+
+    /// Why the repository is not the one that had this state, if so: what it does not hold is lost.
+    ///
+    /// # Errors
+    ///
+    /// When git cannot be started.
+    pub fn loss(&self, repository: &Repository) -> Result<Option<String>, TreeError> {
+        let gone = match self.find(repository)? {
+            Found::Whole => return Ok(None),
+            Found::Broken => "git does not know it as one".to_owned(),
+            Found::Another { lost } => format!("commit {lost} is not in it"),
+        };
+        let place = repository.git_dir.display();
+        Ok(Some(format!(
+            "the repository in `{place}` is not what it was: {gone}, and fia cannot bring back its objects"
+        )))
+    }
+
+    /// Looks whether the commit of this state, with its folders, is where it was.
+    fn find(&self, repository: &Repository) -> Result<Found, TreeError> {
+        // Without this, git would go by a repository further up.
+        if !repository.top.is_dir() || fs::symlink_metadata(repository.top.join(".git")).is_err() {
+            return Ok(Found::Broken);
+        }
+        let asked = self.head().commit().map(|commit| format!("{commit}\n{commit}^{{tree}}\n")).unwrap_or_default();
+        let git = repository.git().with("GIT_DIR", &repository.git_dir);
+        let output = git.output(&["cat-file", "--batch-check"], Some(asked.as_bytes()))?;
+        let is_missing = String::from_utf8_lossy(&output.stdout).lines().any(|line| line.ends_with(" missing"));
+        Ok(match self.head().commit() {
+            Some(commit) if is_missing => Found::Another { lost: commit.to_owned() },
+            Some(_) | None if output.status.success() => Found::Whole,
+            Some(_) | None => Found::Broken,
+        })
     }
 
     fn put_head_back(&self, repository: &Repository, now: &Head) -> Result<(), TreeError> {
@@ -166,7 +239,7 @@ fn command(start: &[&str], values: &[&String]) -> Vec<u8> {
 /// Branches that other work trees have checked out.
 fn checked_out_elsewhere(repository: &Repository) -> Result<BTreeSet<String>, TreeError> {
     use std::os::unix::ffi::OsStrExt as _;
-    let listed = repository.git().run(&["worktree", "list", "--porcelain", "-z"])?;
+    let listed = repository.list_work_trees()?;
     let (mut branches, mut ours) = (BTreeSet::new(), false);
     for line in git::records(&listed) {
         if let Some(path) = line.strip_prefix(b"worktree ") {

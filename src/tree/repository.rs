@@ -1,11 +1,16 @@
 //! Where the repository is and what is checked out.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::TreeError;
 use super::git::{self, Git};
+use super::{TreeError, plain};
+
+/// How often and how far apart work trees are listed while one is being added, which takes git milliseconds.
+const TRIES_TO_LIST: u32 = 50;
+const PAUSE_TO_LIST: Duration = Duration::from_millis(20);
 
 /// A repository with a work tree, as seen from that work tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +94,11 @@ impl Repository {
     /// [`TreeError::NotARepository`], [`TreeError::NoWorkTree`] in a bare repository or inside a `.git` folder,
     /// and git's own refusals, for example of a folder of another owner.
     pub fn discover(dir: &Path) -> Result<Self, TreeError> {
+        plain::find(dir).map_or_else(|| Self::ask(dir), Ok)
+    }
+
+    /// Asks git for all of it.
+    pub(super) fn ask(dir: &Path) -> Result<Self, TreeError> {
         let questions: [&[&str]; 6] = [
             &["--is-inside-work-tree"],
             &["--show-toplevel"],
@@ -136,6 +146,19 @@ impl Repository {
         if self.is_linked() { self.git_dir.file_name()?.to_str() } else { None }
     }
 
+    /// What `git worktree list` says. It fails on a work tree that another git is adding at this moment (git 2.47:
+    /// "failed to read …/commondir"), so it is asked again then.
+    pub(super) fn list_work_trees(&self) -> Result<Vec<u8>, TreeError> {
+        let list = || self.git().run(&["worktree", "list", "--porcelain", "-z"]);
+        for _ in 0..TRIES_TO_LIST {
+            match list() {
+                Err(TreeError::Git { .. }) => std::thread::sleep(PAUSE_TO_LIST),
+                answer => return answer,
+            }
+        }
+        list()
+    }
+
     /// The top of the main work tree; `None` when the repository is bare or its main work tree is not beside it.
     ///
     /// # Errors
@@ -145,7 +168,7 @@ impl Repository {
         if !self.is_linked() {
             return Ok(Some(self.top.clone()));
         }
-        let listed = self.git().run(&["worktree", "list", "--porcelain", "-z"])?;
+        let listed = self.list_work_trees()?;
         let mut first = listed.split(|byte| *byte == 0).take_while(|record| !record.is_empty());
         let main = first.next().and_then(|record| record.strip_prefix(b"worktree ")).map(git::path);
         // Of a repository kept elsewhere git names that place.
@@ -199,6 +222,27 @@ impl Repository {
             }
         }
         Ok(())
+    }
+
+    /// Sees that git would commit some files here: it does not in a merge, rebase, pick or revert that is not finished,
+    /// and not with conflicts in the index.
+    ///
+    /// # Errors
+    ///
+    /// [`TreeError::Unfinished`], and when git fails.
+    pub fn check_finished(&self) -> Result<(), TreeError> {
+        const BEGUN: [(&str, &str); 5] = [
+            ("rebase-merge", "rebase"),
+            ("rebase-apply", "rebase"),
+            ("MERGE_HEAD", "merge"),
+            ("CHERRY_PICK_HEAD", "cherry-pick"),
+            ("REVERT_HEAD", "revert"),
+        ];
+        if let Some((_, what)) = BEGUN.iter().find(|(name, _)| self.git_dir.join(name).exists()) {
+            return Err(TreeError::Unfinished { what });
+        }
+        let unmerged = self.git().run(&["ls-files", "--unmerged", "-z"])?;
+        if unmerged.is_empty() { Ok(()) } else { Err(TreeError::Unfinished { what: "merge of some files" }) }
     }
 
     /// git at the top of the work tree.

@@ -8,13 +8,16 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 use super::TreeError;
 use super::folder::ancestors;
 use super::objects::ObjectStore;
 use crate::event::{Content, FileKind, PathChange, RepoPath};
+use crate::solid;
 
 /// A path that could not be put back.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NotRestored {
     /// The path.
     pub path: RepoPath,
@@ -64,7 +67,7 @@ impl Restore<'_> {
         self.store.read(&ids, |place, bytes| {
             let (path, content) = contents[place];
             let gone = || io::Error::other(format!("its content {} is gone", content.id));
-            let written = bytes.ok_or_else(gone).and_then(|bytes| write(&path.below(self.top), content, bytes));
+            let written = bytes.ok_or_else(gone).and_then(|bytes| self.write(&path.below(self.top), content, bytes));
             written.unwrap_or_else(|error| note(path, error));
             Ok(())
         })?;
@@ -141,23 +144,42 @@ impl Restore<'_> {
         if fs::symlink_metadata(place).is_err() {
             return Ok(());
         }
-        fs::create_dir_all(self.aside)?;
+        super::objects::private_folder(self.aside)?;
         let kept = tempfile::tempdir_in(self.aside)?.keep();
         fs::rename(place, kept.join(place.file_name().unwrap_or_default()))
     }
-}
 
-/// Writes a file or link beside its place and renames it there, so that a link is replaced and never followed.
-fn write(place: &Path, content: &Content, bytes: &mut dyn Read) -> io::Result<()> {
-    let folder: PathBuf = place.parent().map_or_else(PathBuf::new, Path::to_owned);
-    if content.kind == FileKind::Symlink {
-        let mut target = Vec::new();
-        bytes.read_to_end(&mut target)?;
-        let new = tempfile::Builder::new().make_in(&folder, |name| symlink(OsStr::from_bytes(&target), name))?;
-        return new.persist(place).map(drop).map_err(|failed| failed.error);
+    /// Writes a file or link elsewhere and renames it to its place, so that a link is replaced and never followed, and
+    /// a fia that dies leaves nothing in the work tree that is nobody's.
+    fn write(&self, place: &Path, content: &Content, bytes: &mut dyn Read) -> io::Result<()> {
+        let beside = place.parent().map_or_else(PathBuf::new, Path::to_owned);
+        solid::folders(self.aside)?;
+        fs::create_dir_all(self.aside)?;
+        if content.kind == FileKind::Symlink {
+            let mut target = Vec::new();
+            bytes.read_to_end(&mut target)?;
+            let link = |folder: &Path| {
+                tempfile::Builder::new().make_in(folder, |name| symlink(OsStr::from_bytes(&target), name))
+            };
+            return match link(self.aside)?.persist(place) {
+                Err(failed) if failed.error.kind() == ErrorKind::CrossesDevices => link(&beside)?.persist(place),
+                persisted => persisted,
+            }
+            .map(drop)
+            .map_err(|failed| failed.error);
+        }
+        let mut new = tempfile::NamedTempFile::new_in(self.aside)?;
+        io::copy(bytes, new.as_file_mut())?;
+        new.as_file().set_permissions(Permissions::from_mode(content.mode))?;
+        crate::fault::point("restore: before");
+        match new.persist(place) {
+            // The data directory is on another file system.
+            Err(failed) if failed.error.kind() == ErrorKind::CrossesDevices => {
+                let near = tempfile::NamedTempFile::new_in(&beside)?;
+                fs::copy(failed.file.path(), near.path())?;
+                near.persist(place).map(drop).map_err(|failed| failed.error)
+            }
+            persisted => persisted.map(drop).map_err(|failed| failed.error),
+        }
     }
-    let mut new = tempfile::NamedTempFile::new_in(&folder)?;
-    io::copy(bytes, new.as_file_mut())?;
-    new.as_file().set_permissions(Permissions::from_mode(content.mode))?;
-    new.persist(place).map(drop).map_err(|failed| failed.error)
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::TreeError;
 use crate::event::RepoPath;
+use crate::solid;
 
 /// First line of the file; another one means that another fia wrote it.
 const HEADING: &[u8] = b"fia stat cache 1\n";
@@ -102,7 +103,8 @@ impl StatCache {
         }
         let error = |source| TreeError::io("write the stat cache", file, source);
         let folder = file.parent().unwrap_or(Path::new("."));
-        let mut new = tempfile::NamedTempFile::new_in(folder).map_err(error)?;
+        let new = solid::folders(folder).and_then(|()| tempfile::NamedTempFile::new_in(folder));
+        let mut new = new.map_err(error)?;
         let mut out = BufWriter::with_capacity(1 << 16, new.as_file_mut());
         let written = out.write_all(HEADING).and_then(|()| {
             for (path, (stamp, id)) in &self.files {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde::Serialize;
+
 use super::folder::{ancestors, any_below};
 use super::{NotRestored, Snapshot, Tree, TreeError, net};
 use crate::event::{Content, PathChange, RepoPath};
@@ -14,7 +16,7 @@ pub struct Undo {
 }
 
 /// One path of an undo.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UndoPath {
     /// The path.
     pub path: RepoPath,
@@ -27,7 +29,8 @@ pub struct UndoPath {
 }
 
 /// What becomes of a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum UndoState {
     /// It is as the run left it, and gets the wanted content.
     Restore,

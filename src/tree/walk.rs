@@ -1,8 +1,10 @@
 //! Our own walk over a work tree: every file by lstat, nested repositories entered, no `.git` and not the data
-//! directory.
+//! directory, nor the files that fia's own output goes to.
 
 use std::collections::BTreeMap;
-use std::fs::Metadata;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
@@ -27,6 +29,28 @@ pub(crate) struct Walk<'a> {
     pub(crate) named: &'a [Pattern],
     /// The data directory, when it is in the work tree.
     pub(crate) skip: Option<&'a RepoPath>,
+    /// Where fia's own output goes.
+    pub(crate) output: &'a Output,
+}
+
+/// The files that the standard output and error of this process go to: fia writes to them while an agent works.
+#[derive(Debug, Default)]
+pub(crate) struct Output {
+    /// By device and inode.
+    files: Vec<(u64, u64)>,
+}
+
+impl Output {
+    /// Those of this process.
+    pub(crate) fn of_this_process() -> Self {
+        let streams = [io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned()];
+        let files = streams.into_iter().flatten().filter_map(|stream| fs::File::from(stream).metadata().ok());
+        Self { files: files.filter(Metadata::is_file).map(|meta| (meta.dev(), meta.ino())).collect() }
+    }
+
+    fn has(&self, meta: &Metadata) -> bool {
+        self.files.contains(&(meta.dev(), meta.ino()))
+    }
 }
 
 /// What a walk saw, in no order.
@@ -58,11 +82,15 @@ impl<'a> Walk<'a> {
         let mut level = vec![(RepoPath::new(""), Place::Open)];
         while !level.is_empty() {
             let share = level.len().div_ceil(threads).max(MIN_SHARE);
-            let parts: Vec<_> = std::thread::scope(|scope| {
-                let parts = level.chunks(share).map(|share| scope.spawn(|| self.folders(share)));
-                let running: Vec<_> = parts.collect();
-                running.into_iter().map(|part| part.join().expect("a walk does not panic")).collect()
-            });
+            let parts: Vec<_> = if level.len() <= share {
+                vec![self.folders(&level)]
+            } else {
+                std::thread::scope(|scope| {
+                    let parts = level.chunks(share).map(|share| scope.spawn(|| self.folders(share)));
+                    let running: Vec<_> = parts.collect();
+                    running.into_iter().map(|part| part.join().expect("a walk does not panic")).collect()
+                })
+            };
             level = Vec::new();
             for part in parts {
                 let (found, below) = part?;
@@ -97,6 +125,7 @@ impl<'a> Walk<'a> {
                         seen.folders.insert(path.clone(), meta.mode() & 0o7777);
                         below.push((path, inside));
                     }
+                    _ if self.output.has(&meta) => {}
                     _ => seen.leaves.push((path, meta)),
                 }
             }

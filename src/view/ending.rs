@@ -17,6 +17,7 @@ use super::savings::Savings;
 use super::{text, words};
 use crate::event::{Outcome, RepoPath, Usage};
 use crate::state::recovery::{RECOVERIES, Recovery};
+use crate::store::DataDir;
 
 /// Token budgets are proposed in whole millions.
 const MILLION: u64 = 1_000_000;
@@ -34,8 +35,26 @@ pub struct Ending<'a> {
     pub frame: &'a Frame,
     /// What rotation saved; `None` when it was not counted.
     pub savings: Option<&'a Savings>,
+    /// Whether anything may run.
+    pub brake: Brake,
     /// What comes next where the run itself does not stay; `None` for a command on it.
     pub instead: Option<&'a str>,
+}
+
+/// Whether every run of the repository is stopped, those to come as well (`fia stop --all`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Brake {
+    /// They are: what comes next would end at once.
+    On,
+    /// They are not.
+    Off,
+}
+
+impl Brake {
+    /// Of a data directory.
+    pub fn of(data: &DataDir) -> Self {
+        if data.is_stopped() { Self::On } else { Self::Off }
+    }
 }
 
 impl Ending<'_> {
@@ -135,6 +154,14 @@ impl Ending<'_> {
 
     /// The command that goes on from this outcome.
     pub fn next_command(&self, outcome: Outcome) -> String {
+        let next = self.next_after_release(outcome);
+        match (outcome, self.brake) {
+            (Outcome::GoalMet, _) | (_, Brake::Off) => next,
+            (_, Brake::On) => format!("fia stop --clear && {next}"),
+        }
+    }
+
+    fn next_after_release(&self, outcome: Outcome) -> String {
         let run = &self.state.run;
         let id = handle(&run.run);
         let resume = format!("fia resume {id}{}", limits(run, None));

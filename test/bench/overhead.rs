@@ -51,7 +51,7 @@ fn main() {
 
 /// Commands that only read.
 fn starts() {
-    let place = Place::new(FEW);
+    let place = Place::new(FEW, &[("one", 1, 0)]);
     place.run("one");
     let times = Times::take(31, |times| {
         times.push("empty", timed(place.command(env::current_exe().unwrap()).arg("empty")));
@@ -69,7 +69,7 @@ fn starts() {
 
 /// A trivial run, and what each added phase costs.
 fn phases(files: usize, rounds: usize) {
-    let place = Place::new(files);
+    let place = Place::new(files, &[("one", 1, 0), ("many", 1 + ADDED, 0), ("checks", 1, ADDED)]);
     let times = Times::take(rounds, |times| {
         for workflow in ["one", "many", "checks"] {
             times.push(workflow, place.run(workflow));
@@ -78,7 +78,6 @@ fn phases(files: usize, rounds: usize) {
         times.push("spawn", place.spawn());
         times.push("syncs", place.syncs());
         times.push("status", timed(place.command("git").args(["status", "--porcelain"])));
-        fs::remove_dir_all(place.work().join(".fia/runs")).unwrap();
     });
     let [one, many, checks] = ["one", "many", "checks"].map(|workflow| times.median(workflow));
     let [engine, spawn, syncs, status] = ["engine", "spawn", "syncs", "status"].map(|part| times.median(part));
@@ -97,23 +96,20 @@ fn phases(files: usize, rounds: usize) {
 
 /// Runs that were killed in their last phase, and gone on with.
 fn resumes() {
-    let place = Place::new(FEW);
-    let sizes = [50, 500];
-    let killed = sizes.map(|phases| place.killed(phases));
+    let place = Place::new(FEW, &[("one", 1, 0), ("50", 50, 0), ("500", 500, 0)]);
+    let sizes = [("50", 50), ("500", 500)];
+    let killed = sizes.map(|(name, phases)| place.killed(name, phases));
     let times = Times::take(11, |times| {
         times.push("one", place.run("one"));
-        for (name, copy) in ["50", "500"].into_iter().zip(&killed) {
-            fs::remove_dir_all(place.work().join(".fia/runs")).unwrap();
-            assert!(
-                Command::new("cp").arg("-R").arg(copy).arg(place.work().join(".fia/runs")).status().unwrap().success()
-            );
+        for ((name, _), killed) in sizes.into_iter().zip(&killed) {
+            place.lay(killed);
             times.push(name, timed(place.command(FIA).args(["resume", "-q"])));
         }
     });
     println!("\nresumes, {FEW} files, {} rounds", times.rounds());
     let one = times.median("one");
     line("a trivial run, one phase", one, None);
-    for (phases, name) in sizes.into_iter().zip(["50", "500"]) {
+    for (name, phases) in sizes {
         let took = times.median(name);
         line(&format!("resume with {} of {phases} phases replayed", phases - 1), took, None);
         let each = (took - one) * 1e3 / f64::from(phases);
@@ -127,33 +123,25 @@ struct Place {
 }
 
 impl Place {
-    fn new(files: usize) -> Self {
+    /// With workflows of so many agent phases and then so many checks.
+    fn new(files: usize, workflows: &[(&str, u32, u32)]) -> Self {
         let place = Self { folder: TempDir::new().unwrap() };
         fs::create_dir(place.work()).unwrap();
         for file in 0..files {
             place.write(&format!("src/part_{}/{}/file_{file}.txt", file % 7, file / 700), &"a line\n".repeat(200));
         }
-        let steps = |count: u32, step: &str| {
-            let lines: Vec<_> =
-                (0..count).map(|number| format!("      - {{ name: step_{number}, {step} }}\n")).collect();
-            lines.concat()
-        };
-        let agents = |count| steps(count, "agent: builder");
-        let (one, many, last) = (agents(1), agents(1 + ADDED), steps(ADDED, "check: [nothing]"));
-        let checks = format!("{}{}", one.replace("step_0", "first"), last);
-        let mut config = format!(
-            "defaults: {{ coding_agent: scripted, model: m, session_rotation_context: 0 }}
-checks: {{ nothing: {{ run: \"true\" }} }}
+        let mut config = "defaults: { coding_agent: scripted, model: m, session_rotation_context: 0 }
+checks: { nothing: { run: \"true\" } }
+stop: { token_budget: 0 }
 workflows:
-  one: {{ steps: [{{ name: step_0, agent: builder }}] }}
-  many:
-    steps:
-{many}  checks:
-    steps:
-{checks}"
-        );
-        for count in [50, 500] {
-            config.push_str(&format!("  w{count}:\n    steps:\n{}", agents(count)));
+"
+        .to_owned();
+        for (name, agents, checks) in workflows {
+            config.push_str(&format!("  {name}:\n    steps:\n"));
+            let works = (0..*agents).map(|_| "agent: builder").chain((0..*checks).map(|_| "check: [nothing]"));
+            for (number, work) in works.enumerate() {
+                config.push_str(&format!("      - {{ name: step_{number}, {work} }}\n"));
+            }
         }
         place.write("fia.config.yaml", &config);
         place.write("system.md", &"You build. ".repeat(100));
@@ -228,11 +216,25 @@ workflows:
         begun.elapsed()
     }
 
+    /// Puts the runs of the place aside. Nothing is removed while times are taken: some file systems are slow to make
+    /// files where many were removed just now.
+    fn clear(&self) -> PathBuf {
+        let aside = tempfile::Builder::new().prefix("runs").tempdir_in(self.folder.path()).unwrap().keep().join("runs");
+        fs::rename(self.work().join(".fia/runs"), &aside).unwrap();
+        aside
+    }
+
+    /// Copies such runs into the place.
+    fn lay(&self, runs: &Path) {
+        self.clear();
+        let mut copy = self.command("cp");
+        timed(copy.arg("-R").arg(runs).arg(self.work().join(".fia/runs")));
+    }
+
     /// The runs folder of a run that was killed before its last phase: made whole, then cut.
-    fn killed(&self, phases: u32) -> PathBuf {
-        self.run(&format!("w{phases}"));
-        let kept = self.folder.path().join(format!("killed_{phases}"));
-        fs::rename(self.work().join(".fia/runs"), &kept).unwrap();
+    fn killed(&self, workflow: &str, phases: u32) -> PathBuf {
+        self.run(workflow);
+        let kept = self.clear();
         let run = fs::read_dir(&kept).unwrap().next().unwrap().unwrap().path();
         let log = fs::read_to_string(run.join("events.jsonl")).unwrap();
         let begins = |line: &str| line.contains("\"type\":\"phase_start\"");

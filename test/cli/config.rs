@@ -81,6 +81,32 @@ agents: [{ name: builder, coding_agent: pi, model: a/b }]
 }
 
 #[test]
+fn r3_6_a_ceiling_above_the_window_or_the_compaction_of_its_model_is_told() {
+    let told = |model: &str, ceiling: u64, engine: &str| {
+        let project = Project::new().config(&format!(
+            "defaults: {{ coding_agent: claude, model: {model}, session_rotation_context: {ceiling} }}\n\
+             engines: {{ claude: {{ program: sh, {engine} }} }}\n"
+        ));
+        let finished = project.fia(&["config", "check"]);
+        assert_eq!(finished.end(), "exit 0", "{finished}");
+        let first = finished.stdout.lines().find(|line| line.contains("planner: ")).unwrap_or_default();
+        first.split("planner: ").nth(1).unwrap_or_default().to_owned()
+    };
+    let above =
+        |window| format!("the ceiling of 300000 tokens is above the model's window of {window} and never fires");
+    let compacts = |point| format!("claude compacts at {point} tokens, before the ceiling of 300000 fires");
+    assert_eq!(told("claude-sonnet-4-5", 300_000, ""), above(200_000));
+    assert_eq!(told("claude-sonnet-4-5", 180_000, ""), "");
+    assert_eq!(told("sonnet", 300_000, ""), "", "a million tokens fit into what claude calls sonnet");
+    assert!(told("sonnet", 1_000_001, "").contains("window of 1000000"));
+    assert_eq!(told("unheard-of", 300_000, ""), "");
+    assert_eq!(told("sonnet", 300_000, "args: [--autocompact, '250000']"), compacts(250_000));
+    assert_eq!(told("sonnet", 300_000, "args: [--autocompact=5]"), compacts(100_000));
+    assert_eq!(told("sonnet", 300_000, "env: { CLAUDE_CODE_AUTO_COMPACT_WINDOW: 200000 }"), compacts(200_000));
+    assert_eq!(told("sonnet", 300_000, "args: [--autocompact, '400000']"), "");
+}
+
+#[test]
 fn r3_2_show_prints_each_value_with_its_origin() {
     let project = Project::new().config("defaults: { coding_agent: scripted, session_rotation_context: 7000 }\n");
     let shown = project.fia(&["config", "show"]).stdout;

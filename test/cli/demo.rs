@@ -47,14 +47,14 @@ fn the_demo_meets_its_goal_and_says_how() {
     TIME phase 05_test_2 started: sh test.sh
     TIME phase 05_test_2 done in SPAN
     TIME phase 06_review started: reviewer on scripted rehearsal, new session
-    TIME phase 06_review done in SPAN: context 21k, $0.09
+    TIME phase 06_review done in SPAN: context 23k, $0.09
     TIME phase 07_save started: commit what the run made
     TIME phase 07_save: committed 2 files as COMMIT on main: greet: add --shout
     TIME phase 07_save done in SPAN
-    TIME run ended: goal met in SPAN, 650k tokens, $1.04: every step is done
+    TIME run ended: goal met in SPAN, 653k tokens, $1.05: every step is done
 
     ✓ goal met in SPAN  2 files changed, committed as COMMIT on main
-      tokens 650k (62% cache reads)  cost $1.04  1 rotation saved about 575k tokens
+      tokens 653k (62% cache reads)  cost $1.05  1 rotation saved about 575k tokens
       fia report  fia report --svg context.svg
 
     Look around: cd WORK/kept && fia show && fia events && git log --stat

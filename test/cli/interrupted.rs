@@ -10,6 +10,7 @@ use rustix::process::Signal;
 
 use super::orphans::await_file;
 use super::resume::marks;
+use crate::support::program::run;
 use crate::support::project::Project;
 
 /// Uses git in every way that a leg has put back, and hangs.
@@ -100,7 +101,50 @@ fn r11_4_what_a_person_did_with_git_long_after_the_kill_stays_and_is_named() {
 #[test]
 fn what_git_held_before_a_leg_is_written_without_the_place_of_the_repository() {
     let (project, _) = killed();
-    let written = fs::read_to_string(project.run_dir().join("before_leg.json")).unwrap();
+    let written = fs::read_to_string(project.run_dir().join("before_legs.jsonl")).unwrap();
     let place: &Path = &project.env().work();
     assert!(written.contains("\"config\"") && !written.contains(&place.display().to_string()), "{written}");
+}
+
+/// A run whose builder stages a file, and writes over one that it may not touch.
+fn trespassing() -> Project {
+    let acts = "{ run: 'echo y > src/staged && git add src/staged' }, { write: { theirs: changed } }";
+    Project::new()
+        .with("agents: [{ name: builder, writes: [src/] }]\nworkflows:\n  one:\n    steps: [{ name: build, agent: builder }]\n")
+        .script(&format!("phases: {{ build: [{{ do: [{acts}] }}], build@2: [{{}}] }}\n"))
+        .file("theirs", "the user's own\n")
+        .file("src/old", "old\n")
+        .committed()
+}
+
+/// A run that was killed the first time it came to a boundary of this name.
+fn killed_at(boundary: &str, project: Project) -> Project {
+    let killed = run(project.command(&["run", "one", "x"]).env("FIA_FAULT_AT", boundary));
+    assert_eq!(killed.end(), "signal 9", "{killed}");
+    project
+}
+
+#[test]
+fn a_rollback_that_was_killed_leaves_nothing_of_fia_in_the_work_tree() {
+    let project = killed_at("restore: before", trespassing());
+    assert_eq!(project.env().git(&["status", "--porcelain", "--untracked-files=all"]), " M theirs\n?? src/staged\n");
+    let resumed = project.fia(&["resume", "--json"]);
+    assert_eq!(resumed.end(), "exit 0", "{resumed}");
+    let made = project.log().all(|event| match event {
+        Event::TreeChanged(changed) => Some(changed.changes.iter().map(|it| it.path.to_string()).collect::<Vec<_>>()),
+        _ => None,
+    });
+    assert_eq!(made, [["src/staged"]]);
+}
+
+#[test]
+fn a_lock_of_the_index_that_a_killed_fia_left_is_known_for_its_own() {
+    let project = killed_at("index: locked", trespassing());
+    let lock = project.env().work().join(".git/index.lock");
+    assert!(lock.exists());
+    let resumed = project.fia(&["resume", "--json"]);
+    assert_eq!(resumed.end(), "exit 0", "{resumed}");
+    assert!(!lock.exists());
+    assert_eq!(project.env().git(&["ls-files", "src"]), "src/old\n");
+    assert!(changes(&project).contains(&"index".to_owned()), "{:?}", changes(&project));
 }

@@ -34,8 +34,9 @@ fn held(pairs: usize, line_bytes: usize) -> (u64, usize) {
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let project = project.config(&format!(
         "defaults: {{ coding_agent: claude, model: m }}\n\
-         engines: {{ claude: {{ program: {program:?}, args: [\"{pairs}\", \"{line_bytes}\"] }} }}\n\
-         stop: {{ token_budget: 0, phase_token_budget: 0 }}\n"
+         engines: {{ claude: {{ program: \"{}\", args: [\"{pairs}\", \"{line_bytes}\"] }} }}\n\
+         stop: {{ token_budget: 0, phase_token_budget: 0 }}\n",
+        program.display()
     ));
     let finished = project.fia(&["run", "prompt", "read it", "-q"]);
     assert_eq!(finished.end(), "exit 0", "{finished}");

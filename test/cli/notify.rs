@@ -68,6 +68,35 @@ fn a_webhook_is_told_of_what_the_configuration_names_and_of_nothing_else() {
 }
 
 #[test]
+fn a_gate_is_told_when_it_blocks_and_not_when_a_correction_passes_it() {
+    let (address, received) = receiver("200 OK");
+    let claims = |file: &str| format!("{{ answer: {{ status: success, summary: x, changed_files: [{file}] }} }}");
+    let (wrong, right) = (claims("nowhere"), "{ answer: { status: success, summary: x, changed_files: [] } }");
+    let project = Project::new()
+        .with(&format!(
+            "notify: {{ enabled: true, events: [gate_block, run_end], targets: [{{ kind: webhook, url: \"{address}\" }}] }}\n\
+             agents: [{{ name: builder, writes: [src/] }}]\n\
+             workflows:\n  gated:\n    steps:\n      - {{ name: first, agent: builder, output: build, gates: [diff_matches_claims] }}\n\
+             \x20     - {{ name: lane, agent: builder, output: build }}\n\
+             \x20     - {{ name: last, agent: builder, output: build, gates: [diff_matches_claims] }}\n"
+        ))
+        .script(&format!(
+            "phases:\n  first: [{wrong}, {right}]\n  lane: [{{ do: [{{ write: {{ other: x }} }}] }}]\n  lane@2: [{{}}]\n  last: [{wrong}, {wrong}]\n"
+        ))
+        .committed();
+    let finished = project.fia(&["run", "gated", "x", "-q"]);
+    assert_eq!(finished.end(), "exit 1", "{finished}");
+    let log = project.log();
+    assert_eq!(log.story(&["gate_fail", "permission_retry"]).len(), 4, "{finished}");
+    let told: Vec<Value> = (0..2).map(|_| received.recv_timeout(Duration::from_secs(30)).unwrap()).collect();
+    let events: Vec<_> = told.iter().map(|message| (&message["event"], &message["phase"])).collect();
+    let (block, end) = (Value::from("gate_block"), Value::from("run_end"));
+    assert_eq!(events, [(&block, &Value::from("03_last")), (&end, &Value::Null)]);
+    assert!(told[0]["text"].as_str().unwrap().contains("diff_matches_claims"), "{told:?}");
+    assert!(received.try_recv().is_err());
+}
+
+#[test]
 fn a_webhook_that_fails_never_fails_a_run_and_its_address_is_not_shown() {
     let (address, _received) = receiver("500 Internal Server Error");
     let project = notifying(&address);

@@ -9,7 +9,7 @@ use fia::host::{Mark, Presence, identity};
 use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 
-use super::resume::marks;
+use super::resume::{await_presence, hanging, marks};
 use crate::support::program::Running;
 use crate::support::project::{Log, Project};
 
@@ -90,6 +90,32 @@ fn r5_4_what_an_engine_of_a_killed_fia_started_elsewhere_is_ended_too() {
     let resumed = project.fia(&["resume", "--json"]);
     assert_eq!(resumed.end(), "exit 0", "{resumed}");
     assert_eq!(presences(), [Presence::Gone; 3]);
+}
+
+#[test]
+fn r5_4_stop_all_and_a_bare_stop_end_the_engines_of_every_killed_fia() {
+    for (args, end) in [(&["stop", "--all"][..], "exit 0"), (&["stop"], "exit 2")] {
+        let project = hanging();
+        let mut engines = Vec::new();
+        for (run, options) in [("a", &["-q"][..]), ("b", &["-q", "--worktree"])] {
+            let running = project.start(&[&["run", "slow", "x", "--run", run][..], options].concat());
+            let dir = project.env().work().join(".fia/runs").join(run);
+            while !fs::read_to_string(dir.join("events.jsonl")).is_ok_and(|log| log.contains("\"type\":\"session\"")) {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            kill(running);
+            engines.push(marks(&Log::read(project.env(), &dir)).remove(0));
+        }
+        let presences = || engines.iter().map(|engine| engine.presence().unwrap()).collect::<Vec<_>>();
+        assert_eq!(presences(), [Presence::Running; 2]);
+        let stopped = project.fia(args);
+        assert_eq!(stopped.end(), end, "{stopped}");
+        for (engine, run) in engines.iter().zip(["a", "b"]) {
+            await_presence(engine, Presence::Gone);
+            let said = format!("run {run}: engine of builder (process {}) was ended", engine.pid);
+            assert!(stopped.stderr.contains(&said), "{stopped}");
+        }
+    }
 }
 
 #[test]

@@ -62,6 +62,32 @@ fn r10_6_unchanged_work_is_not_judged_again_unless_asked_to() {
 }
 
 #[test]
+fn r10_6_unchanged_work_is_refused_after_every_outcome_that_judges_it() {
+    let failure = "phases: { build: [{ answer: { status: failure, summary: no } }] }";
+    let builds = "{ name: build, agent: builder }";
+    let repairs = "{ name: tests, repair: { check: [never], fix: builder } }";
+    for (outcome, step, stop, script) in [
+        (Outcome::Failed, builds, "{}", failure),
+        (Outcome::BlockedByGate, "{ name: build, agent: builder, gates: [never], retries: 0 }", "{}", "phases: {}"),
+        (Outcome::AttemptCap, repairs, "{ attempt_cap: 1 }", "phases: {}"),
+        (Outcome::NoProgress, repairs, "{ no_progress_window: 1 }", "phases: {}"),
+        (Outcome::VerificationFailed, "{ name: tests, check: [never] }", "{}", "phases: {}"),
+    ] {
+        let project = Project::new()
+            .with(&format!(
+                "stop: {stop}\nchecks: {{ never: {{ run: 'exit 1' }} }}\nworkflows: {{ one: {{ steps: [ {step} ] }} }}\n"
+            ))
+            .script(script)
+            .committed();
+        assert_eq!(project.run("one").outcome(), outcome);
+        let refused = project.fia(&["resume"]);
+        assert_eq!(refused.end(), "exit 2", "{outcome}: {refused}");
+        assert!(refused.stderr.contains("nothing that the run changed differs"), "{outcome}: {refused}");
+        assert_eq!(project.fia(&["resume", "--retry-unchanged", "--json"]).end(), "exit 1", "{outcome}");
+    }
+}
+
+#[test]
 fn r10_6_eight_resumes_after_a_judgement_are_the_most() {
     let project = judged();
     project.run("judged");

@@ -66,6 +66,17 @@ fn r6_3_a_ceiling_of_zero_never_rotates() {
 }
 
 #[test]
+fn r6_3_the_case_of_the_zero_does_not_rotate() {
+    let case = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("test/cases/yaml-zero-means-never");
+    let expect: serde_json::Value = serde_json::from_slice(&std::fs::read(case.join("expect.json")).unwrap()).unwrap();
+    let config = std::fs::read_to_string(case.join("config.yaml")).unwrap();
+    let knob = config.lines().find(|line| line.contains("session_rotation_context")).unwrap();
+    let context = expect["rotation"]["live_context_tokens"].as_u64().unwrap();
+    let log = three(&ceiling(knob.split_once(':').unwrap().1.trim()), [context; 3]).run("three");
+    assert_eq!(log.rotated_in().is_empty(), expect["rotation"]["next_phase_rotates"] == false);
+}
+
+#[test]
 fn r6_3_each_agent_has_its_own_ceiling() {
     let project = Project::new()
         .with(
@@ -287,21 +298,11 @@ fn r6_4_a_rotation_whose_rename_fails_stands_down_and_is_tried_at_the_next_phase
 #[cfg(debug_assertions)]
 #[test]
 fn r6_4_a_crash_between_rotation_and_its_first_turn_still_reseeds() {
-    let count = |project: &Project, name: &str, value: &str| {
-        let mut command = project.command(&["run", "three", "do", "it", "-q"]);
-        crate::support::program::run(command.env(name, value))
-    };
+    // The record with number N is the Nth append.
+    let rotation = log_number(&three(&ceiling("5000"), [5000, 100, 100]).run("three"));
     let project = three(&ceiling("5000"), [5000, 100, 100]);
-    let counted = project.env().home().join("boundaries");
-    count(&project, "FIA_FAULT_COUNT", counted.to_str().unwrap());
-    let rotation = log_number(&project.log());
-    let boundaries = std::fs::read_to_string(counted).unwrap();
-    let mut appends = boundaries.lines().enumerate().filter(|(_, name)| *name == "append: after");
-    // Numbers of boundaries begin at 1, and the record with number N is the Nth append.
-    let boundary = appends.nth(rotation - 1).unwrap().0 + 1;
-
-    let project = three(&ceiling("5000"), [5000, 100, 100]);
-    let killed = count(&project, "FIA_FAULT_AT", &boundary.to_string());
+    let mut command = project.command(&["run", "three", "do", "it", "-q"]);
+    let killed = crate::support::program::run(command.env("FIA_FAULT_AT", format!("append: after {rotation}")));
     assert_eq!(killed.end(), "signal 9", "{killed}");
     let log = project.log();
     assert_eq!(log.story(&["session_rotation", "run_end"]), ["02_second session_rotation"]);

@@ -73,11 +73,11 @@ fn r4_a_workflow_with_a_condition_a_repair_and_a_schema_file_runs() {
     TIME phase 05_test_2 started: sh test.sh
     TIME phase 05_test_2 done in SPAN
     TIME phase 06_judge started: reviewer on scripted rehearsal, new session
-    TIME phase 06_judge done in SPAN: context 811, <$0.01
+    TIME phase 06_judge done in SPAN: context 845, <$0.01
     TIME run ended: goal met in SPAN, 6k tokens, $0.01: every step is done
 
     ✓ goal met in SPAN  nothing committed
-      tokens 6k (56% cache reads)  cost $0.01
+      tokens 6k (55% cache reads)  cost $0.01
       fia report  fia report --svg context.svg
     ");
     let log = project.log();
@@ -259,4 +259,20 @@ fn r2_3_there_is_no_colour_and_no_live_block_off_a_terminal() {
         assert!(!shown.stdout.contains('\u{1b}') && shown.stdout.len() > 20, "{shown}");
     }
     assert!(!finished.stderr.contains('\u{1b}'), "{finished}");
+}
+
+#[test]
+fn r10_8_an_engine_is_given_the_environment_with_what_env_sets_and_unsets() {
+    let project = Project::new()
+        .config(
+            "defaults: { coding_agent: scripted, model: rehearsal }\n\
+             engines: { scripted: { script: rehearsal.yaml, env: { SET: given, UNSET: null } } }\n",
+        )
+        .script("phases: { '*': [{ do: [{ run: 'echo ${SET-none} ${UNSET-none} ${KEPT-none} > seen' }] }] }\n")
+        .committed();
+    let mut command = project.command(&["run", "prompt", "x", "-q"]);
+    command.env("UNSET", "of the caller").env("KEPT", "kept");
+    let finished = program::run(&mut command);
+    assert_eq!(finished.end(), "exit 0", "{finished}");
+    assert_eq!(project.env().read("seen"), "given none kept\n");
 }

@@ -2,6 +2,7 @@
 
 use pretty_assertions::assert_eq;
 use rustix::process::Signal;
+use serde_json::{Value, json};
 
 use super::orphans::await_file;
 use super::resume::judged;
@@ -24,6 +25,48 @@ fn an_undo_is_shown_first_and_spares_later_edits() {
     assert!(!project.env().work().join("src").exists());
     let none = project.fia(&["undo", "--rescue", "1"]);
     assert!(none.end() == "exit 2" && none.stderr.contains("nothing was rolled back"), "{none}");
+}
+
+#[test]
+fn an_undo_answers_in_json_what_it_would_do_and_what_it_did() {
+    let project = judged();
+    project.run("judged");
+    let made = json!({"kind": "file", "mode": 0o644, "id": blob(&project, "made")});
+    let answer = |rescue: Option<u32>, applied: bool, state: &str, now: &Value, wanted: &Value| {
+        let paths = json!([{"path": "src/new", "now": now, "wanted": wanted, "state": state}]);
+        json!({"run": project.runs()[0], "rescue": rescue, "applied": applied, "paths": paths, "failed": []})
+    };
+    assert_eq!(project.json(&["undo", "--json"]), answer(None, false, "restore", &made, &Value::Null));
+    project.env().write("src/new", "edited");
+    let edited = json!({"kind": "file", "mode": 0o644, "id": blob(&project, "edited")});
+    assert_eq!(project.json(&["undo", "--apply", "--json"]), answer(None, true, "conflict", &edited, &Value::Null));
+    project.env().write("src/new", "made");
+    assert_eq!(project.json(&["undo", "--apply", "--json"]), answer(None, true, "restore", &made, &Value::Null));
+    assert_eq!(project.json(&["undo", "--json"]), answer(None, false, "done", &Value::Null, &Value::Null));
+}
+
+/// The id of a content.
+fn blob(project: &Project, text: &str) -> String {
+    project.env().write_home("content", text);
+    let path = project.env().home().join("content").display().to_string();
+    project.env().git(&["hash-object", "--no-filters", &path]).trim().to_owned()
+}
+
+#[test]
+fn r2_2_an_undo_that_cannot_put_a_file_back_failed_on_the_machine() {
+    let project = Project::new()
+        .with("agents: [{ name: builder }]\nworkflows:\n  one:\n    steps: [{ name: build, agent: builder }]\n")
+        .script("phases: { build: [{ do: [{ write: { untracked: built } }] }] }\n")
+        .committed();
+    project.env().write("untracked", "the only copy\n");
+    project.run("one");
+    let packs = project.run_dir().join("objects/objects/pack");
+    std::fs::remove_dir_all(&packs).unwrap();
+    std::fs::create_dir(&packs).unwrap();
+    let undone = project.fia(&["undo", "--apply"]);
+    assert_eq!(undone.end(), "exit 3", "{undone}");
+    assert!(undone.stderr.contains("not all could be put back") && undone.stderr.contains("`untracked`"), "{undone}");
+    assert_eq!(project.env().read("untracked"), "built");
 }
 
 /// A run killed in its first leg, in which its builder made a file, changed one, and hangs.

@@ -66,7 +66,16 @@ fn a_data_directory_below_a_plain_file_is_a_clear_error() {
 fn files_that_were_cut_short_are_made_anew_or_named() {
     let _others_wait = alone();
     let killed = killed_halfway();
-    let files = ["events.jsonl", "run.json", "agent_map.json", "before_leg.json"];
+    let files = [
+        "events.jsonl",
+        "run.json",
+        "agent_map.json",
+        "before_leg.json",
+        "before_legs.jsonl",
+        "channel.jsonl",
+        "channel_watermarks.json",
+        "objects/ignore_rules.json",
+    ];
     let jobs: Vec<(&str, u64)> = files
         .iter()
         .flat_map(|file| {
@@ -103,11 +112,11 @@ fn files_that_were_cut_short_are_made_anew_or_named() {
     assert_eq!((recovered("run.json"), recovered("agent_map.json")), (LENGTHS, LENGTHS));
 }
 
-/// A run that was killed at about the middle of its boundaries.
+/// A run that was killed when it had everything but a commit, at about four fifths of its boundaries.
 fn killed_halfway() -> Scene {
     let scene = Scene::new();
     let mut command = scene.start(RUNS[0]);
-    command.env("FIA_FAULT_AT", "100");
+    command.env("FIA_FAULT_AT", "175");
     assert_eq!(end(command).signal, Some(Signal::KILL.as_raw()));
     scene
 }

@@ -3,18 +3,26 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::Signal;
 
 use crate::scene::{RUNS, Scene, alone, end, two_at_a_time};
-use crate::verdict::{holds, recover};
+use crate::verdict::{going_on, holds, recover};
 
 /// Both cores of a small machine are done in two minutes; what is not reached by then is said.
 const LIMIT: Duration = Duration::from_secs(105);
 
 /// Kills at random moments.
 const RANDOM: u32 = 50;
+
+/// Boundaries of a resume, from its beginning on, at which it is killed in its turn; a resume of a run that was
+/// killed early has more.
+const OF_A_RESUME: u32 = 40;
+
+/// Boundaries of a kind that are few.
+const FEW: usize = 10;
 
 /// One kill.
 #[derive(Debug, Clone)]
@@ -25,6 +33,20 @@ enum Kill {
     Moment(Duration),
 }
 
+/// One case: a kill, and for some another one, of what goes on after it, at the boundary of this number.
+#[derive(Debug, Clone)]
+struct Case {
+    kill: Kill,
+    again: Option<u32>,
+}
+
+/// What came of a case.
+#[derive(Debug)]
+struct Came {
+    killed: bool,
+    killed_again: bool,
+}
+
 impl Kill {
     fn kind(&self) -> &str {
         match self {
@@ -33,15 +55,10 @@ impl Kill {
         }
     }
 
-    /// Starts a run and kills it; then it must come to its goal. Returns whether it was killed at all.
-    fn carry_out(&self) -> (Self, Result<bool, String>) {
-        let scene = Scene::new();
-        let killed = match self {
-            Self::Boundary(number, _) => {
-                let mut command = scene.start(RUNS[0]);
-                command.env("FIA_FAULT_AT", number.to_string());
-                end(command).signal == Some(Signal::KILL.as_raw())
-            }
+    /// Starts a run and kills it; says whether it was killed before it ended.
+    fn carry_out(&self, scene: &Scene) -> bool {
+        match self {
+            Self::Boundary(number, _) => killed_at(scene.start(RUNS[0]), *number),
             Self::Moment(after) => {
                 let mut child = scene.start(RUNS[0]).spawn().expect("fia starts");
                 std::thread::sleep(*after);
@@ -50,10 +67,31 @@ impl Kill {
                 child.wait().expect("a child of ours");
                 alive
             }
-        };
-        let came = if killed { recover(&scene) } else { holds(&scene, RUNS[0], b"") };
-        (self.clone(), came.map(|()| killed))
+        }
     }
+}
+
+impl Case {
+    /// Kills a run, and what goes on with it too where that is asked for; then it must come to its goal.
+    fn carry_out(self) -> (Self, Result<Came, String>) {
+        let scene = Scene::new();
+        let killed = self.kill.carry_out(&scene);
+        let before = scene.log(RUNS[0]);
+        let killed_again =
+            self.again.filter(|_| killed).is_some_and(|number| killed_at(going_on(&scene), number as usize));
+        let came = match killed {
+            true if scene.log(RUNS[0]).starts_with(&before) => recover(&scene),
+            true => Err("bytes of the log changed".to_owned()),
+            false => holds(&scene, RUNS[0], b""),
+        };
+        (self, came.map(|()| Came { killed, killed_again }))
+    }
+}
+
+/// Lets a command die at a boundary; whether it came to that.
+fn killed_at(mut command: Command, boundary: usize) -> bool {
+    command.env("FIA_FAULT_AT", boundary.to_string());
+    end(command).signal == Some(Signal::KILL.as_raw())
 }
 
 #[test]
@@ -61,7 +99,7 @@ fn r5_3_a_run_that_was_killed_at_any_moment_comes_to_its_goal_and_loses_nothing(
     let _others_wait = alone();
     let (boundaries, took) = baseline();
     let kinds: Vec<&str> = boundaries.lines().collect();
-    let mut jobs: Vec<Kill> =
+    let mut kills: Vec<Kill> =
         kinds.iter().enumerate().map(|(at, kind)| Kill::Boundary(at + 1, (*kind).to_owned())).collect();
     let moments = (0..RANDOM).map(|number| {
         let mut random = [0];
@@ -69,31 +107,48 @@ fn r5_3_a_run_that_was_killed_at_any_moment_comes_to_its_goal_and_loses_nothing(
         // Spread over the whole run, each somewhere in its share of it.
         Kill::Moment(took * (number * 256 + u32::from(random[0])) / (RANDOM * 256))
     });
-    jobs.extend(moments);
-    let tried = jobs.len();
-    let results = two_at_a_time(evenly(jobs), LIMIT, |kill| kill.carry_out());
+    kills.extend(moments);
+    let tried = kills.len();
+    // Every second one is killed again, at another boundary each.
+    let mut kills = evenly(kills);
+    // Kinds of which there are few come first, so that none is left out for want of time.
+    let many = |kill: &Kill| !(1..=FEW).contains(&kinds.iter().filter(|kind| **kind == kill.kind()).count());
+    kills.sort_by_key(many);
+    let cases = kills.into_iter().zip(0_u32..).map(|(kill, number)| {
+        let again = number.is_multiple_of(2).then(|| number / 2 * 7 % OF_A_RESUME + 1);
+        Case { kill, again }
+    });
+    let results = two_at_a_time(cases.collect(), LIMIT, Case::carry_out);
     let mut table: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     let mut wrong = String::new();
-    for (kill, result) in &results {
-        let (survived, killed) = table.entry(kill.kind()).or_default();
+    for (case, result) in &results {
+        let mut count = |kind, right: bool| {
+            let (survived, killed) = table.entry(kind).or_default();
+            (*survived, *killed) = (*survived + usize::from(right), *killed + 1);
+        };
         match result {
-            Ok(true) => (*survived, *killed) = (*survived + 1, *killed + 1),
-            Ok(false) => {}
+            Ok(came) => {
+                came.killed.then(|| count(case.kill.kind(), true));
+                came.killed_again.then(|| count("a resume too", true));
+            }
             Err(reason) => {
-                *killed += 1;
-                wrong += &format!("{kill:?}: {reason}\n");
+                count(case.kill.kind(), false);
+                wrong += &format!("{case:?}: {reason}\n");
             }
         }
     }
     let mut told = String::new();
     for (kind, (survived, killed)) in &table {
-        let of =
-            if *kind == "random moment" { RANDOM as usize } else { kinds.iter().filter(|one| *one == kind).count() };
+        let of = match *kind {
+            "random moment" => RANDOM as usize,
+            "a resume too" => tried / 2,
+            kind => kinds.iter().filter(|one| **one == kind).count(),
+        };
         told += &format!("{kind:<16} {survived:>3} survived of {killed:>3} killed, {of:>3} there are\n");
     }
     let _gone = writeln!(std::io::stderr(), "{told}{} of {tried} cases in the time there is", results.len());
     assert!(wrong.is_empty(), "{wrong}");
-    assert!(table.len() == 7, "no kill of some kind: {told}");
+    assert!(table.len() == 10, "no kill of some kind: {told}");
 }
 
 /// A run that nobody kills: its boundaries in order, and how long it takes.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// The run's id; a run that was killed before its first record is started anew under the second one.
-pub(crate) const RUNS: [&str; 2] = ["crash-1", "crash-2"];
+/// The run's id; a run that was killed before its first record is started anew under the next one.
+pub(crate) const RUNS: [&str; 3] = ["crash-1", "crash-2", "crash-3"];
 
 /// The prompt of every run, which the commit's message is not made of.
 const PROMPT: &str = "greet in capitals";

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::process::Command;
 
 use fia::event::{Event, PhaseStatus, Record, Work};
 use fia::host::{Mark, Presence};
@@ -10,16 +11,31 @@ use fia::store::{Entry, LogReader, RunDir, Tail, holder};
 
 use crate::scene::{RUNS, Scene, end};
 
-/// Resumes or starts anew until the run ends well; `before` is its log after the kill. Returns what is wrong.
+/// The command that goes on with a run that was killed: a resume, or the start of another one where nothing of the
+/// first was written down.
+pub(crate) fn going_on(scene: &Scene) -> Command {
+    if has_begun(scene, RUNS[0]) {
+        scene.fia(&["resume", RUNS[0]])
+    } else if has_begun(scene, RUNS[1]) {
+        scene.fia(&["resume", RUNS[1]])
+    } else {
+        scene.start(RUNS.into_iter().find(|run| !scene.run_dir(run).exists()).unwrap_or(RUNS[2]))
+    }
+}
+
+fn has_begun(scene: &Scene, run: &str) -> bool {
+    scene.log(run).contains(&b'\n')
+}
+
+/// Goes on until the run ends well. Returns what is wrong.
 pub(crate) fn recover(scene: &Scene) -> Result<(), String> {
-    let before = scene.log(RUNS[0]);
-    let begun = before.contains(&b'\n');
-    let run = if begun { RUNS[0] } else { RUNS[1] };
-    let went_on = end(if begun { scene.fia(&["resume", run]) } else { scene.start(run) });
+    let before = RUNS.map(|run| scene.log(run));
+    let went_on = end(going_on(scene));
     if went_on.code != Some(0) {
         return Err(format!("going on ended with {:?}:\n{}", went_on.code, went_on.stderr));
     }
-    holds(scene, run, if begun { &before } else { b"" })
+    let run = RUNS.into_iter().position(|run| has_begun(scene, run)).ok_or("no run")?;
+    holds(scene, RUNS[run], if before[run].contains(&b'\n') { &before[run] } else { b"" })
 }
 
 /// Everything that must hold of a run that reached its goal; `before` is what its log held at an earlier moment.
@@ -35,9 +51,10 @@ pub(crate) fn holds(scene: &Scene, run: &str, before: &[u8]) -> Result<(), Strin
         return Err(format!("numbers with gaps or repeats: {numbers:?}"));
     }
     ran_once(&records)?;
+    archives_are_named(&dir, &records)?;
     processes_are_gone(&records)?;
     projections_fit(&dir, &records)?;
-    tree_is_right(scene)?;
+    tree_is_right(scene, &records)?;
     match holder(&scene.work().join(".fia/lock")) {
         Ok(None) => Ok(()),
         other => Err(format!("the lock is not free: {other:?}")),
@@ -79,17 +96,37 @@ fn ran_once(records: &[Record]) -> Result<(), String> {
     if sorted == ["build", "fix_1", "plan", "review", "save"] { Ok(()) } else { Err(format!("phases: {names:?}")) }
 }
 
+fn committed(event: &Event) -> Option<&str> {
+    if let Event::Committed(committed) = event { committed.commit.as_deref() } else { None }
+}
+
+/// Every rotation names the file that its session was moved to.
+fn archives_are_named(dir: &RunDir, records: &[Record]) -> Result<(), String> {
+    for record in records {
+        let Event::SessionRotation(rotation) = &record.event else { continue };
+        if rotation.archived.len() != 1 || !dir.path().join(&rotation.archived[0]).is_file() {
+            return Err(format!("a rotation names {:?}", rotation.archived));
+        }
+    }
+    Ok(())
+}
+
 fn processes_are_gone(records: &[Record]) -> Result<(), String> {
     for record in records {
-        let Event::AgentStart(start) = &record.event else { continue };
-        let mark = Mark {
-            host: start.host.clone(),
-            boot_id: start.boot_id.clone(),
-            pid: start.pid,
-            process_started: start.process_started,
+        let mark = if let Event::AgentStart(start) = &record.event {
+            Mark {
+                host: start.host.clone(),
+                boot_id: start.boot_id.clone(),
+                pid: start.pid,
+                process_started: start.process_started,
+            }
+        } else if let Event::CheckStart(start) = &record.event {
+            start.mark.clone()
+        } else {
+            continue;
         };
         if mark.group_presence().expect("a machine that knows its boot") != Presence::Gone {
-            return Err(format!("process {} of {} still runs", start.pid, start.agent));
+            return Err(format!("process {} of {} still runs", mark.pid, record.event.name()));
         }
     }
     Ok(())
@@ -112,8 +149,12 @@ fn projections_fit(dir: &RunDir, records: &[Record]) -> Result<(), String> {
     Ok(())
 }
 
-/// The work is there, committed once, and nothing else is.
-fn tree_is_right(scene: &Scene) -> Result<(), String> {
+/// The work is there, committed once as the log says, and nothing else is.
+fn tree_is_right(scene: &Scene, records: &[Record]) -> Result<(), String> {
+    let commits: Vec<_> = records.iter().filter_map(|record| committed(&record.event)).collect();
+    if commits != [scene.git(&["rev-parse", "HEAD"]).trim()] {
+        return Err(format!("commits in the log: {commits:?}"));
+    }
     let shown = |path: &str| scene.git(&["show", &format!("HEAD:{path}")]);
     let found =
         [shown("greet.sh"), shown("PLAN.md"), scene.git(&["log", "--format=%s"]), scene.git(&["status", "--short"])];

@@ -7,10 +7,11 @@ use std::process::Command;
 use chrono::{DateTime, Utc};
 use fia::engine::failure;
 use fia::event::FailureKind;
-use fia::event::item::{EngineEvent, NextTry, TurnEnd};
+use fia::event::item::{EngineEvent, TurnEnd};
 use fia::host::zone::Zone;
 use fia::ids::EngineName;
 use fia::process::Exit;
+use fia::state::relay::{Death, First, Renewal, first};
 use serde_json::{Value, json};
 
 use crate::stream::{Decoded, decode, folders, test_dir};
@@ -64,21 +65,22 @@ fn check_decoded(name: &str, case: &Value, expect: &Value, decoded: &Decoded) {
     let outcome = decoded.outcome();
     assert!(failure.is_some() || outcome.end == TurnEnd::Completed, "{name}: {:?}", outcome.end);
     let kind = failure.as_ref().map(|failure| failure.kind);
-    let kept = kind.is_none_or(FailureKind::keeps_session);
+    let next = kind.map(|kind| first(Death { kind, in_a_row: 1, renewal: Renewal::Possible }));
+    let is_lost = next == Some(First::FreshForLost);
     let reset = failure.as_ref().map_or(Value::Null, |failure| retry_at(&failure.reset, case));
     let compactions = decoded.events.iter().filter(|event| matches!(event, EngineEvent::Compacted { .. })).count();
     let mut seen = check(name, expect, "engine", &case["engine"]);
     for (field, got) in [
         ("outcome", json!(outcome_word(kind))),
         ("live_context_tokens", json!(decoded.context())),
-        ("session_id", json!(decoded.session().filter(|_| kept))),
+        ("session_id", json!(decoded.session().filter(|_| !is_lost))),
         ("final_text", json!(outcome.text)),
         ("retry_after", reset),
         ("compactions", json!(compactions)),
-        ("resume_same_session", json!(kind.map(FailureKind::next_try) == Some(NextTry::SameSession))),
-        ("fresh_session_retry", json!(kind.map(FailureKind::next_try) == Some(NextTry::FreshSession))),
-        ("same_engine_retry_useful", json!(kind.map(FailureKind::next_try) != Some(NextTry::Later))),
-        ("counts_as_engine_death", json!(kind.is_some_and(FailureKind::is_death))),
+        ("resume_same_session", json!(next == Some(First::Retry))),
+        ("fresh_session_retry", json!(is_lost || next == Some(First::FreshForOverflow))),
+        ("same_engine_retry_useful", json!(next != Some(First::Nothing))),
+        ("counts_as_engine_death", json!(next.is_some() && !is_lost)),
     ] {
         seen += check(name, expect, field, &got);
     }

@@ -120,6 +120,21 @@ fn assert_facts(engine: EngineName) {
 }
 
 #[test]
+fn a_protocol_that_no_engine_speaks_is_no_success_and_no_fact_of_a_session() {
+    // JSON-RPC of claude-agent-acp: answers and notifications, none of which is a line of a stream that fia asks for.
+    let stdout = fs::read(test_dir().join("fixture/acp/basic/stdout.jsonl")).unwrap();
+    let lines = stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
+    for engine in EngineName::ALL {
+        let decoded = decode(engine, &stdout, b"", Exit::Code(0));
+        assert!(lines > 30 && decoded.events.len() == lines, "{engine}: {lines}");
+        for event in &decoded.events {
+            assert!(matches!(event, EngineEvent::Unknown { .. } | EngineEvent::Noise { .. }), "{engine}: {event:?}");
+        }
+        assert!(matches!(decoded.outcome().end, TurnEnd::Failed(_)), "{engine}: {:?}", decoded.outcome());
+    }
+}
+
+#[test]
 fn recordings_of_claude_are_decoded_without_a_lost_or_invented_fact() {
     assert_facts(EngineName::Claude);
 }

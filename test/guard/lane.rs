@@ -4,7 +4,8 @@ use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::lab::{Lab, shell};
+use super::lab::{FIA, Lab, shell};
+use super::support::program::run;
 
 fn build_and_review() -> serde_json::Value {
     json!([{"name": "build", "agent": "builder", "output": "build"},
@@ -169,4 +170,15 @@ fn r11_3_the_files_in_force_are_nobodys_to_write() {
     let paths = [".env", "fia.config.yaml"].map(str::to_owned).to_vec();
     assert_eq!(lab.undone(), [(paths.clone(), true), (paths, false)]);
     assert_eq!(lab.status(), "?? anywhere\n");
+}
+
+#[test]
+fn r11_3_what_fia_prints_into_the_repository_is_no_agents_write() {
+    let lab = Lab::new(&build_and_review(), &json!({"build": [shell(&["echo built > src/a"])]}));
+    let mut command = lab.env.command("sh");
+    let finished = run(command.args(["-c", "\"$0\" run w 'do it' --run r > out.log 2>&1", FIA]));
+    assert_eq!((finished.end(), lab.outcome()), ("exit 0".to_owned(), "goal_met".to_owned()), "{finished}");
+    let printed = lab.env.read("out.log");
+    assert!(printed.contains("phase 01_build started") && printed.contains("run ended: goal met"), "{printed}");
+    assert_eq!(lab.undone(), []);
 }

@@ -152,7 +152,8 @@ fn r7_1_a_resident_pi_that_is_stopped_goes_on_with_its_session() {
 }
 
 /// Kills the engine that the log named last.
-const KILL: &str = "kill -9 $(grep -o '\"pid\":[0-9]*' .fia/runs/*/events.jsonl | tail -1 | cut -d: -f2)";
+const KILL: &str =
+    "kill -9 $(grep agent_start .fia/runs/*/events.jsonl | grep -o '\"pid\":[0-9]*' | tail -1 | cut -d: -f2)";
 
 /// Two phases, something that happens to their engine, and a third one. Each says something to the channel.
 fn before_the_third_phase(cli: Cli, happens: &str) -> (Stage, Vec<Value>) {

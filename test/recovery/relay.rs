@@ -48,6 +48,12 @@ async fn r10_a_transient_death_is_tried_once_more_on_the_same_engine_with_one_pr
         Event::EngineContinuation(it) => Some(it.preamble_bytes),
         _ => None,
     });
+    let between = told.of(|event| match event {
+        Event::EngineContinuation(it) => Some((it.kind, it.from, it.to)),
+        _ => None,
+    });
+    let scripted = Some(fia::ids::EngineName::Scripted);
+    assert_eq!(between, [(Some(fia::event::FailureKind::Overload), scripted, scripted)]);
     let preamble = &second[..sizes[0]];
     assert!(preamble.ends_with("\n\n") && second[sizes[0]..].starts_with("# The request"), "{second}");
 }

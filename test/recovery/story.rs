@@ -10,7 +10,7 @@ use fia::event::{Event, Outcome, Record};
 use fia::ids::{EngineName, RunId};
 use fia::plan::build::{Request, build};
 use fia::run::recovery::Unchanged;
-use fia::run::{self, Beginning, Bells, Level, Resumption, Watch};
+use fia::run::{self, Audience, Beginning, Bells, Level, Resumption, Watch};
 use fia::store::DataDir;
 use fia::tree::Repository;
 use tokio::sync::watch;
@@ -63,7 +63,7 @@ impl Outside {
 }
 
 /// Stops tokio's time, so that it runs ahead to the next timer, or lets it go at its own pace.
-fn pause(paused: bool) {
+pub(crate) fn pause(paused: bool) {
     if PAUSED.replace(paused) != paused {
         if paused { tokio::time::pause() } else { tokio::time::resume() }
     }
@@ -90,7 +90,7 @@ impl Watch for Teller {
 
 /// A repository with a configuration, in which one run is told, in one stretch or several.
 pub(crate) struct Story {
-    pub(crate) env: TestEnv,
+    pub(crate) env: Rc<TestEnv>,
     config: PathBuf,
 }
 
@@ -105,7 +105,7 @@ impl Story {
     /// `config` is put below `agents`, of which there is one builder with two phases, `build` and `polish`;
     /// `script` is what it acts.
     pub(crate) fn new(builder: &str, more: &str, script: &str) -> Self {
-        let env = TestEnv::new();
+        let env = Rc::new(TestEnv::new());
         let program = env!("CARGO_BIN_EXE_fia");
         let text = format!(
             "defaults: {{ coding_agent: scripted, model: one }}\n\
@@ -167,7 +167,7 @@ impl Story {
         let beginning = Beginning {
             repository,
             data: DataDir::new(data),
-            bells: Bells { level: level_seen, news: news_seen },
+            bells: Bells { level: level_seen, news: news_seen, audience: Audience::Nobody },
             watchers: vec![Box::new(teller)],
             now,
         };

@@ -1,13 +1,21 @@
 //! Commits hold only what the run made.
 
 use fia::event::{PathChange, RepoPath};
-use fia::tree::{CommitOrder, CommitOutcome, LeftOut, LeftOutReason, Tree};
+use fia::tree::{CommitOrder, CommitOutcome, LeftOut, LeftOutReason, Reins, Tree};
 use pretty_assertions::assert_eq;
 
 use crate::scratch::{Scratch, may_write};
 
 fn commit(tree: &mut Tree, base: Option<&str>, changes: &[PathChange]) -> CommitOutcome {
-    tree.commit(&CommitOrder { base, changes, message: "feat: work\n\n# kept\n", declared: &[] }).unwrap()
+    tree.commit(&CommitOrder {
+        base,
+        changes,
+        message: "feat: work\n\n# kept\n",
+        declared: &[],
+        cut_off_since: None,
+        reins: &Reins::default(),
+    })
+    .unwrap()
 }
 
 fn paths(outcome: &CommitOutcome) -> Vec<String> {
@@ -74,7 +82,14 @@ fn r11_6_a_file_that_the_user_had_changed_is_listed_as_mixed() {
     changes.extend(scratch.leg(&mut tree, &everywhere, "echo again >> between").kept);
     scratch.sh("echo user >> later");
     let declared: Vec<RepoPath> = ["clean", "never"].map(RepoPath::from).to_vec();
-    let order = CommitOrder { base: Some(&base), changes: &changes, message: "m", declared: &declared };
+    let order = CommitOrder {
+        base: Some(&base),
+        changes: &changes,
+        message: "m",
+        declared: &declared,
+        cut_off_since: None,
+        reins: &Reins::default(),
+    };
     let outcome = tree.commit(&order).unwrap();
     assert_eq!(paths(&outcome), ["clean"]);
     let mut expected = ["between", "deleted", "edited", "later", "staged", "untracked"]
@@ -183,7 +198,14 @@ fn a_commit_that_git_cannot_make_is_an_error_and_the_index_is_as_before() {
     let mut tree = scratch.tree();
     let changes = scratch.leg(&mut tree, &may_write(&["src/"]), "echo 2 > src/a; echo n > src/n").kept;
     let before = scratch.sh("git ls-files -s");
-    let order = CommitOrder { base: Some(&base), changes: &changes, message: "m", declared: &[] };
+    let order = CommitOrder {
+        base: Some(&base),
+        changes: &changes,
+        message: "m",
+        declared: &[],
+        cut_off_since: None,
+        reins: &Reins::default(),
+    };
     let error = tree.commit(&order).unwrap_err();
     assert!(error.to_string().contains("partial commit during a merge"), "{error}");
     assert_eq!(scratch.sh("git ls-files -s"), before);

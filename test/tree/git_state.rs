@@ -118,6 +118,18 @@ fn r11_4_branches_of_other_work_trees_and_other_runs_are_left_alone() {
 }
 
 #[test]
+fn a_work_tree_that_another_git_is_adding_is_waited_for() {
+    let scratch = Scratch::with(&[("a", "1")]);
+    // As git leaves it for a moment: `commondir` is there and empty. The adding ends while the leg is looked at.
+    scratch.sh("mkdir -p .git/worktrees/half && cd .git/worktrees/half && echo /nowhere > gitdir && : > commondir");
+    assert!(scratch.sh("git worktree list 2>&1 || :").contains("commondir"));
+    let finishes = "(sleep 0.1; rm -r .git/worktrees/half) >/dev/null 2>&1 & git branch new";
+    let end = scratch.leg(&mut scratch.tree(), &may_write(&[]), finishes);
+    assert_eq!((end.git.put_back.len(), end.git.not_put_back), (1, Vec::new()));
+    assert_eq!(scratch.sh("git branch --format='%(refname)'"), "refs/heads/main\n");
+}
+
+#[test]
 fn an_index_that_git_merely_refreshed_is_no_change() {
     let scratch = Scratch::with(&[("a", "1"), ("b", "1")]);
     let end = scratch.leg(

@@ -130,10 +130,24 @@ fn r9_1_pruning_keys_are_known_in_both_spellings_and_numbers_brought_into_range(
 
 #[test]
 fn keys_that_are_not_served_are_accepted_whatever_they_hold() {
-    let (document, findings) = read("qa: {a: [1]}\nagents:\n  - {name: a, color: !x red, purpose: }\n");
+    let (document, findings) = read(
+        "qa: {a: [1]}\nagents:\n  - {name: a, color: !x red, purpose: }\n\
+         stop: {observability: 1}\nworkflows: {w: {color: blue, steps: [{check: [test], sdlc: x}]}}\n",
+    );
     assert_eq!(findings.problems, []);
-    assert_eq!(findings.not_served, ["/qa", "/agents/0/color", "/agents/0/purpose"]);
-    assert_eq!(document.value, json!({"agents": [{"name": "a"}]}));
+    let everywhere = [
+        "/qa",
+        "/agents/0/color",
+        "/agents/0/purpose",
+        "/stop/observability",
+        "/workflows/w/color",
+        "/workflows/w/steps/0/sdlc",
+    ];
+    assert_eq!(findings.not_served, everywhere);
+    let expected = json!({
+        "agents": [{"name": "a"}], "stop": {}, "workflows": {"w": {"steps": [{"check": ["test"]}]}},
+    });
+    assert_eq!(document.value, expected);
 }
 
 #[test]

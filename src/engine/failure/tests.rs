@@ -1,5 +1,4 @@
 use super::*;
-use crate::event::item::NextTry;
 use pretty_assertions::assert_eq;
 
 fn kind_of(text: &str) -> FailureKind {
@@ -90,21 +89,4 @@ fn a_resume_that_fails_for_no_known_reason_is_a_bad_session() {
     assert_eq!(of_resume(crash).kind, FailureKind::BadSession);
     let login = failure(FailureKind::Login, "x", Reset::Unknown);
     assert_eq!(of_resume(login).kind, FailureKind::Login);
-}
-
-#[test]
-fn r10_a_bad_session_is_no_death_and_only_a_spent_session_begins_anew() {
-    use FailureKind::{BadSession, ContextOverflow, Crash, Limit, Login, Missing, Overload, Timeout};
-    for (kind, next, death) in [
-        (Overload, NextTry::SameSession, true),
-        (Crash, NextTry::SameSession, true),
-        (Timeout, NextTry::SameSession, true),
-        (Limit, NextTry::Later, true),
-        (Login, NextTry::Later, true),
-        (Missing, NextTry::Later, true),
-        (ContextOverflow, NextTry::FreshSession, true),
-        (BadSession, NextTry::FreshSession, false),
-    ] {
-        assert_eq!((kind.next_try(), kind.is_death(), kind.keeps_session()), (next, death, death), "{kind:?}");
-    }
 }

@@ -4,15 +4,13 @@
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use super::{CutOff, NAMED};
-use crate::event::{ExternalChange, Work};
+use super::CutOff;
+use crate::event::Work;
 use crate::host::Presence;
-use crate::ids::PhaseName;
-use crate::run::StartError;
 use crate::run::orphan::{self, Worker};
 use crate::state::PhaseState;
 use crate::store::{Leg, RunDir, StoreError};
-use crate::tree::{GitChanges, Tree};
+use crate::tree::{GitChanges, Tree, TreeError};
 
 /// How long after its last sign of life an engine may have used git. What changed later is a person's.
 const LINGER: Duration = Duration::from_secs(10 * 60);
@@ -29,20 +27,18 @@ pub(in crate::run) fn engine_works(dir: &RunDir) -> Result<bool, StoreError> {
     Ok(orphan::orphans(dir)?.iter().any(works))
 }
 
-/// Puts git's state back to before the leg that was cut off, if there was one; what it came to, and in which phase.
-pub(in crate::run) fn put_git_back(
+/// Puts git's state back to before the leg that was cut off; what it came to, in words.
+pub(super) fn put_git_back(
     dir: &RunDir,
-    cut_off: Option<&CutOff<'_>>,
+    cut_off: &CutOff<'_>,
     tree: &mut Tree,
     engine_worked: bool,
-) -> Result<Option<(PhaseName, ExternalChange)>, StartError> {
-    let Some(CutOff { before, phases }) = cut_off else { return Ok(None) };
-    let Some(record) = &before.git else { return Ok(None) };
-    let ends = phases.iter().filter_map(|phase| Some((phase.order.phase.clone(), last_sign(dir, phase)?)));
-    let Some((phase, last)) = ends.max_by_key(|(_, last)| *last) else { return Ok(None) };
+) -> Result<Vec<String>, TreeError> {
+    let Some(record) = cut_off.noted.git.as_ref().filter(|_| cut_off.before.agents) else { return Ok(Vec::new()) };
+    let signs = cut_off.phases.iter().filter_map(|phase| last_sign(dir, phase));
+    let Some(last) = signs.max() else { return Ok(Vec::new()) };
     let until = if engine_worked { SystemTime::now() } else { last + LINGER };
-    let what = told(tree.put_git_back(record, until)?);
-    Ok((!what.is_empty()).then(|| (phase, ExternalChange { what, undone: Vec::new(), rescue: None })))
+    Ok(told(tree.put_git_back(record, until)?))
 }
 
 /// When the last leg of an agent phase last wrote anything; `None` when no agent had begun.
@@ -61,10 +57,5 @@ fn told(changes: GitChanges) -> Vec<String> {
     let left = |name| format!("{name} changed in a leg that was killed or since, and was left as it is");
     what.extend(left_alone.into_iter().map(left));
     what.extend(not_put_back.into_iter().map(|reason| format!("not put back: {reason}")));
-    let more = what.len().saturating_sub(NAMED);
-    if more > 0 {
-        what.truncate(NAMED);
-        what.push(format!("(+{more} more)"));
-    }
     what
 }

@@ -7,6 +7,10 @@ use crate::ids::EngineName;
 use crate::view::story::{self, Story};
 
 fn ending(story: &Story) -> String {
+    braked(story, Brake::Off)
+}
+
+fn braked(story: &Story, brake: Brake) -> String {
     let (mut state, mut frame, mut savings) = (Projection::default(), Frame::default(), Savings::default());
     for record in &story.records {
         state.push(record);
@@ -16,9 +20,8 @@ fn ending(story: &Story) -> String {
         }
     }
     let mut out = Vec::new();
-    Ending { state: &state, frame: &frame, savings: Some(&savings), instead: None }
-        .write(&mut out, story.now, Paint::Plain)
-        .unwrap();
+    let ending = Ending { state: &state, frame: &frame, savings: Some(&savings), brake, instead: None };
+    ending.write(&mut out, story.now, Paint::Plain).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -113,6 +116,19 @@ fn r2_4_every_outcome_has_a_next_command_that_will_be_accepted() {
         aborted: fia resume k3fa
         failed: fia verdict set k3fa --missing "…" && fia resume k3fa
         "#);
+}
+
+#[test]
+fn r2_4_while_everything_is_stopped_the_next_command_takes_that_back_first() {
+    for outcome in Outcome::ALL {
+        let story = story::built().run_ends(outcome, "why");
+        let last = |text: String| text.lines().last().unwrap().trim_start_matches("  next:  ").to_owned();
+        let wanted = match outcome {
+            Outcome::GoalMet => next(&story),
+            _ => format!("fia stop --clear && {}", next(&story)),
+        };
+        assert_eq!(last(braked(&story, Brake::On)), wanted);
+    }
 }
 
 #[test]

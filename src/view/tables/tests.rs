@@ -3,6 +3,7 @@ use insta::assert_snapshot;
 use super::*;
 use crate::event::{Event, Unreported, UsageUnknown};
 use crate::ids::EngineName;
+use crate::view::ending::Brake;
 use crate::view::frame::Frame;
 use crate::view::story::{self, Story};
 
@@ -28,7 +29,7 @@ fn shown(story: &Story, life: Life) -> String {
     let mut out = Vec::new();
     show(
         &mut out,
-        Ending { state: &state, frame: &frame, savings: None, instead: None },
+        Ending { state: &state, frame: &frame, savings: None, brake: Brake::Off, instead: None },
         life,
         story.now,
         Some(80),

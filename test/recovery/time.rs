@@ -1,0 +1,73 @@
+use std::rc::Rc;
+use std::time::Duration;
+
+use fia::event::{Event, Outcome};
+use pretty_assertions::assert_eq;
+
+use crate::story::{Story, Told, pause};
+use crate::test_env::TestEnv;
+
+const SCRIPTED: &str = "engines: { SCRIPTED }\n";
+
+fn deaths(told: &Told) -> Vec<String> {
+    told.of(|event| match event {
+        Event::EngineError(error) => Some(format!("{}: {}", error.kind.as_str(), error.message)),
+        _ => None,
+    })
+}
+
+#[tokio::test]
+async fn r10_an_engine_that_says_nothing_for_too_long_is_ended_and_tried_once_more() {
+    let script = "phases: { build: [{ hang: true }], build@2: [{}], polish: [{}] }";
+    let mut story = Story::new("model: one", &format!("{SCRIPTED}stop: {{ idle_timeout_minutes: 5 }}\n"), script);
+    let told = story
+        .run_with(Box::new(|record, _| {
+            if matches!((&record.event, &record.phase), (Event::AgentStart(start), Some(phase))
+                if start.leg == 1 && phase.as_str() == "01_build")
+            {
+                pause(true);
+            }
+        }))
+        .await;
+    // Whether its session was there already when it was ended does not matter.
+    assert_eq!(told.story()[2..5], ["turn Failed", "one died: timeout, 1", "retry as leg 2"]);
+    assert_eq!(deaths(&told), ["timeout: no output for the idle limit"]);
+    assert_eq!(told.outcome, Outcome::GoalMet);
+}
+
+/// A turn whose tool does not end before a file is there, and says when it is at work.
+fn in_a_tool() -> Story {
+    let waits = "touch ../started; until [ -e ../go ]; do sleep 0.01; done";
+    let script = format!("phases: {{ build: [{{ do: [{{ run: {waits:?} }}] }}], build@2: [{{}}], polish: [{{}}] }}");
+    let stop = "stop: { idle_timeout_minutes: 5, phase_timeout_minutes: 90 }\n";
+    Story::new("model: one", &format!("{SCRIPTED}{stop}"), &script)
+}
+
+/// Once the tool is at work, lets a span pass at once, and then lets the tool end.
+async fn tool_that_takes(env: &TestEnv, span: Duration) {
+    let work = env.work();
+    while !work.with_file_name("started").exists() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    pause(true);
+    tokio::time::advance(span).await;
+    pause(false);
+    std::fs::write(work.with_file_name("go"), "").expect("a file");
+}
+
+#[tokio::test]
+async fn r10_3_the_idle_clock_stands_still_while_a_tool_is_at_work() {
+    let mut story = in_a_tool();
+    let env = Rc::clone(&story.env);
+    let (told, ()) = tokio::join!(story.run(), tool_that_takes(&env, Duration::from_secs(80 * 60)));
+    assert_eq!((deaths(&told), told.outcome), (Vec::new(), Outcome::GoalMet));
+}
+
+#[tokio::test]
+async fn r10_3_the_time_of_a_phase_does_not_stand_still_for_a_tool() {
+    let mut story = in_a_tool();
+    let env = Rc::clone(&story.env);
+    let (told, ()) = tokio::join!(story.run(), tool_that_takes(&env, Duration::from_secs(91 * 60)));
+    assert_eq!(deaths(&told), ["timeout: the phase ran into its time limit"]);
+    assert_eq!(told.outcome, Outcome::GoalMet);
+}
