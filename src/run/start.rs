@@ -173,7 +173,7 @@ pub fn start(beginning: Beginning, plan: Plan, stop: Stop, wanted: Option<RunId>
     let lock = lock(&beginning.repository, &beginning.data, &run, (beginning.now)())?;
     let dir = beginning.data.create_run(&run)?.ok_or_else(|| StartError::Taken { run: run.clone() })?;
     let journal = Journal::create(&dir.events(), run.clone())?;
-    begin(beginning, plan, stop, Logged { dir, journal, told: Told::default() }, lock, Stretch::First)
+    begin(beginning, plan, stop, Logged { dir, journal, told: Told::default() }, lock, &Stretch::First)
 }
 
 /// What a resume reads anew, and how it treats a tree that nobody touched.
@@ -207,7 +207,7 @@ pub fn resume(mut beginning: Beginning, run: &RunId, resumption: Resumption) -> 
     plan.engines = resumption.engines;
     let logged = Logged { dir, journal, told };
     let stretch = Stretch::Resumed { unchanged: resumption.unchanged, engine_worked, limits: resumption.limits };
-    begin(beginning, plan, resumption.stop, logged, lock, stretch)
+    begin(beginning, plan, resumption.stop, logged, lock, &stretch)
 }
 
 /// What a question reads anew.
@@ -232,7 +232,7 @@ pub fn question(beginning: Beginning, run: &RunId, questioning: Questioning) -> 
     let journal = Journal::resume(&dir.events(), run.clone(), &end)?;
     let mut plan = plan_of(run, &told.state)?;
     plan.engines = questioning.engines;
-    begin(beginning, plan, questioning.stop, Logged { dir, journal, told }, lock, Stretch::None)
+    begin(beginning, plan, questioning.stop, Logged { dir, journal, told }, lock, &Stretch::None)
 }
 
 /// Folds the log of a run.
@@ -334,7 +334,7 @@ fn begin(
     stop: Stop,
     logged: Logged,
     lock: Lock,
-    stretch: Stretch,
+    stretch: &Stretch,
 ) -> Result<Begun, StartError> {
     let Beginning { repository, data, bells, watchers, now } = beginning;
     let Logged { dir, journal, told: Told { state, projection } } = logged;
@@ -351,11 +351,11 @@ fn begin(
             judge_files: &plan.judge_files,
         },
     )?;
-    let verdict = match &stretch {
+    let verdict = match stretch {
         Stretch::Resumed { unchanged, .. } => recovery::admit(&dir, &state, &mut tree, *unchanged)?,
         Stretch::First | Stretch::None => None,
     };
-    let git = match &stretch {
+    let git = match stretch {
         Stretch::Resumed { engine_worked, .. } => interrupted::Git::PutBack { engine_worked: *engine_worked },
         Stretch::First | Stretch::None => interrupted::Git::Leave,
     };
@@ -371,7 +371,7 @@ fn begin(
         plan_digest: plan.digest(),
         plan: first.then_some(plan_json),
         stop: serde_json::to_value(&stop).expect("limits are plain data"),
-        limits: match &stretch {
+        limits: match stretch {
             Stretch::Resumed { limits, .. } => limits.clone(),
             Stretch::First | Stretch::None => Vec::new(),
         },
@@ -414,7 +414,7 @@ fn begin(
         now,
         started: tokio::time::Instant::now(),
     };
-    if stretch == Stretch::None {
+    if *stretch == Stretch::None {
         run.remember_heard()?;
         return Ok(Begun { run });
     }

@@ -234,7 +234,7 @@ fn used(run: &RunSummary) -> Recovery {
 fn limits(run: &RunSummary, but: Option<&str>) -> String {
     let key = |limit: &str| limit.split('=').next().map(str::to_owned);
     let kept = run.limits.iter().filter(|limit| key(limit).as_deref() != but);
-    kept.map(|limit| format!(" --budget {limit}")).collect()
+    kept.flat_map(|limit| [" --budget ", limit]).collect()
 }
 
 /// A verdict and a resume while the ledger has room for both, then a resume alone, then another run.
