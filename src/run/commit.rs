@@ -100,12 +100,11 @@ impl Run {
             }
         };
         reins.pull(Signal::TERM);
-        let done = match tokio::time::timeout(Limits::default().term_grace, &mut committing).await {
-            Ok(done) => done,
-            Err(_) => {
-                reins.pull(Signal::KILL);
-                committing.await
-            }
+        let done = if let Ok(done) = tokio::time::timeout(Limits::default().term_grace, &mut committing).await {
+            done
+        } else {
+            reins.pull(Signal::KILL);
+            committing.await
         };
         (done, Some(asked))
     }

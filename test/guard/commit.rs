@@ -153,7 +153,7 @@ fn locks(lab: &Lab) -> Vec<String> {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     let names = std::fs::read_dir(lab.env.work().join(".git")).unwrap().map(|entry| entry.unwrap().file_name());
-    names.map(|name| name.into_string().unwrap()).filter(|name| name.ends_with(".lock")).collect()
+    names.map(|name| name.into_string().unwrap()).filter(|name| name.contains(".lock")).collect()
 }
 
 /// A hook that says that it runs and then does not end by itself.

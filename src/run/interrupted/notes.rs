@@ -108,9 +108,9 @@ fn append(file: &mut File, notes: &[Note]) -> std::io::Result<u64> {
         serde_json::to_writer(&mut lines, note)?;
         lines.push(b'\n');
     }
-    crate::fault::point("append: before");
+    crate::fault::point("note: before");
     file.write_all(&lines)?;
-    crate::fault::point("append: after");
+    crate::fault::point("note: after");
     file.sync_data()?;
     Ok(lines.len() as u64)
 }

@@ -123,10 +123,8 @@ fn r2_4_while_everything_is_stopped_the_next_command_takes_that_back_first() {
     for outcome in Outcome::ALL {
         let story = story::built().run_ends(outcome, "why");
         let last = |text: String| text.lines().last().unwrap().trim_start_matches("  next:  ").to_owned();
-        let wanted = match outcome {
-            Outcome::GoalMet => next(&story),
-            _ => format!("fia stop --clear && {}", next(&story)),
-        };
+        let freed = if outcome == Outcome::GoalMet { "" } else { "fia stop --clear && " };
+        let wanted = format!("{freed}{}", next(&story));
         assert_eq!(last(braked(&story, Brake::On)), wanted);
     }
 }
