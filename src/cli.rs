@@ -213,8 +213,13 @@ fn paint_stdout() -> Paint {
 }
 
 fn paint(terminal: bool) -> Paint {
-    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || is_dumb();
     if terminal && !refused { Paint::Ansi } else { Paint::Plain }
+}
+
+/// Whether the terminal says of itself that it can only print lines.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 /// Columns of the terminal behind standard output; none when it is no terminal.

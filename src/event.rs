@@ -169,6 +169,9 @@ pub struct RunStart {
     /// Limits in force in this stretch, read anew on resume.
     #[serde(default)]
     pub stop: Value,
+    /// Those of them that were given for this stretch alone, as `KEY=VALUE`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<String>,
     /// Whether this stretch resumes the run.
     #[serde(default)]
     pub resumed: bool,

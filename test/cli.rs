@@ -60,6 +60,8 @@ mod simulate;
 mod stop;
 #[path = "support/scripted.rs"]
 mod support;
+#[path = "cli/terminal.rs"]
+mod terminal;
 #[path = "cli/undo.rs"]
 mod undo;
 #[path = "cli/verdict.rs"]

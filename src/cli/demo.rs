@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode, Stdio};
 use clap::Args;
 
 use super::project::Project;
-use super::report::CliError;
+use super::report::{CliError, shell_word};
 use super::run::go;
 use super::screen::{Loudness, Screen};
 use crate::plan::build::{Request, build};
@@ -55,14 +55,15 @@ pub(super) fn demo(args: &DemoArgs) -> Result<ExitCode, CliError> {
     let request = Request { workflow: "demo", prompt: PROMPT, choices: &[] };
     let (plan, stop) = build(&project.loaded.config, request)?;
     let ran = go(&project, Screen::new(Loudness::Usual), |beginning| run::start(beginning, plan, stop, None))?;
-    ran.screen.end(Brake::of(&project.data));
-    let told = match &scratch {
+    match &scratch {
         Scratch::Kept(dir) => {
-            format!("\nLook around: cd {} && fia show && fia events && git log --stat", dir.display())
+            ran.screen.end(Brake::of(&project.data));
+            let dir = shell_word(dir);
+            let _gone = writeln!(err, "\nLook around: cd {dir} && fia show && fia events && git log --stat");
         }
-        Scratch::Temporary(_) => "\nKeep the repository and its log: fia demo --keep DIR".to_owned(),
-    };
-    let _gone = writeln!(err, "{told}");
+        // Nothing that acts on the run would find it.
+        Scratch::Temporary(_) => ran.screen.end_instead("fia demo --keep DIR    keeps the repository and its log"),
+    }
     Ok(ran.status)
 }
 

@@ -1,5 +1,6 @@
 //! `fia runs`, `show`, `phases` and `agents`: from the run file, so that they do not depend on the size of a log.
 
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
@@ -12,8 +13,9 @@ use super::report::CliError;
 use super::worktree;
 use super::{paint_stdout, width_stdout};
 use crate::event::Event;
+use crate::event::wire::Line;
 use crate::run::orphan;
-use crate::store::{Entry, LogReader, RunDir, StoreError, Tail};
+use crate::store::{Entry, LogReader, RunDir, StoreError, Tail, offset_of_last};
 use crate::view::ending::{Brake, Ending};
 use crate::view::frame::Frame;
 use crate::view::human::handle;
@@ -61,12 +63,12 @@ pub(super) fn runs(args: &RunsArgs) -> Result<ExitCode, CliError> {
 pub(super) fn show(args: &RunArg) -> Result<ExitCode, CliError> {
     let (projection, life, dir) = one(args)?;
     let brake = Brake::of(&reading::data()?);
-    let frame = frame(&dir)?;
+    let frame = frame(&dir, projection.run.stretches)?;
     let mut out = io::stdout().lock();
     if args.json {
         json::write(&mut out, &Shown::of(&projection, life))?;
     } else {
-        let ending = Ending { state: &projection, frame: &frame, savings: None, brake };
+        let ending = Ending { state: &projection, frame: &frame, savings: None, brake, instead: None };
         tables::show(&mut out, ending, life, Utc::now(), width_stdout(), paint_stdout())?;
         if projection.run.worktree {
             worktree::say(&Project::open(None)?, &projection, &mut out);
@@ -127,14 +129,26 @@ fn name_orphans(dir: &RunDir) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What a run is shown against, from its first record.
-fn frame(dir: &RunDir) -> Result<Frame, StoreError> {
-    let mut reader = LogReader::open(&dir.events(), Tail::Final)?;
+/// What a run is shown against: the plan of its first stretch, the limits of its last.
+fn frame(dir: &RunDir, stretches: u32) -> Result<Frame, StoreError> {
     let mut frame = Frame::default();
-    if let Some(Entry::Record { line, .. }) = reader.next()?
+    push_start(&mut frame, LogReader::open(&dir.events(), Tail::Final)?)?;
+    if stretches > 1 {
+        let path = dir.events();
+        let failed = |source| StoreError::Io { action: "read", path: path.clone(), source };
+        let starts = |line: &[u8]| serde_json::from_slice::<Line<'_>>(line).is_ok_and(|line| line.kind == "run_start");
+        let start = File::open(&path).and_then(|mut log| offset_of_last(&mut log, 1, starts)).map_err(failed)?;
+        push_start(&mut frame, LogReader::open_at(&path, Tail::Final, start)?)?;
+    }
+    Ok(frame)
+}
+
+/// Takes in the start of a stretch, which is the next record.
+fn push_start(frame: &mut Frame, mut log: LogReader) -> Result<(), StoreError> {
+    if let Some(Entry::Record { line, .. }) = log.next()?
         && let Ok(Event::RunStart(start)) = line.decode().map(|record| record.event)
     {
         frame.push(&start);
     }
-    Ok(frame)
+    Ok(())
 }

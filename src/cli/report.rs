@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use chrono::Utc;
@@ -168,8 +169,14 @@ impl From<StartError> for CliError {
             StartError::Store(error) => error.into(),
             StartError::Tree(error) => error.into(),
             StartError::Run(error) => error.into(),
+            StartError::WorktreeGone { ref path, .. } if path.is_relative() => {
+                let hint = "`git worktree list` says where it was: bring it back there, or start anew";
+                Self::usage(error.to_string(), hint)
+            }
             StartError::WorktreeGone { ref run, ref path } => {
-                let hint = format!("`git worktree add {} fia/{run}` brings back what was committed", path.display());
+                // Git still knows a work tree that was removed by hand.
+                let hint =
+                    format!("`git worktree add -f {} fia/{run}` brings back what was committed", shell_word(path));
                 Self::usage(error.to_string(), hint)
             }
             StartError::Taken { .. } => Self::usage(error.to_string(), "choose another id, or leave `--run` out"),
@@ -191,6 +198,13 @@ impl From<StartError> for CliError {
             }
         }
     }
+}
+
+/// A path as one word of a command line.
+pub(super) fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |letter: char| letter.is_alphanumeric() || "/._-+,:@%".contains(letter);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
 /// The run, its process and for how long; the clock of another machine tells nothing.

@@ -52,6 +52,7 @@ pub(super) fn resume(args: &ResumeArgs) -> Result<ExitCode, CliError> {
     screen.recall(&chosen.dir)?;
     let resumption = Resumption {
         stop: stop(&config),
+        limits: args.budgets.clone(),
         engines: engines(&config),
         unchanged: if args.retry_unchanged { Unchanged::Retry } else { Unchanged::Refuse },
     };

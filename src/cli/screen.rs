@@ -65,7 +65,7 @@ enum Progress {
 
 impl Screen {
     pub(super) fn new(loudness: Loudness) -> Self {
-        let terminal = io::stderr().is_terminal();
+        let terminal = io::stderr().is_terminal() && !super::is_dumb();
         let paint = super::paint(terminal);
         let progress = match (loudness, terminal) {
             (Loudness::Quiet, _) => Progress::None,
@@ -142,12 +142,22 @@ impl Screen {
 
     /// Writes the last words.
     pub(super) fn end(&self, brake: Brake) {
+        self.end_with(brake, None);
+    }
+
+    /// Writes the last words; `instead` is what comes next where the run does not stay.
+    pub(super) fn end_instead(&self, instead: &str) {
+        self.end_with(Brake::Off, Some(instead));
+    }
+
+    fn end_with(&self, brake: Brake, instead: Option<&str>) {
         let mut shown = self.shared.borrow_mut();
         let mut err = io::stderr().lock();
         if let Progress::Live(live) = &mut shown.progress {
             let _gone = live.clear(&mut err, width());
         }
-        let ending = Ending { state: &shown.state, frame: &shown.frame, savings: Some(&shown.savings), brake };
+        let (state, frame, savings) = (&shown.state, &shown.frame, Some(&shown.savings));
+        let ending = Ending { state, frame, savings, brake, instead };
         let _gone = writeln!(err).and_then(|()| ending.write(&mut err, Utc::now(), shown.paint));
     }
 

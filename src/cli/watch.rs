@@ -43,9 +43,9 @@ pub(super) struct WatchArgs {
 pub(super) fn watch(args: &WatchArgs) -> Result<ExitCode, CliError> {
     let data = reading::data()?;
     let dir = reading::find(&data, args.run.as_deref())?;
-    if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+    if !io::stdout().is_terminal() || !io::stdin().is_terminal() || super::is_dumb() {
         let hint = format!("`fia events -f {}` follows a run anywhere", dir.run());
-        return Err(CliError::usage("`fia watch` needs a terminal", hint));
+        return Err(CliError::usage("`fia watch` needs a terminal that it can draw on", hint));
     }
     let reader = LogReader::open(&dir.events(), Tail::Growing)?;
     let signalled = listen()?;

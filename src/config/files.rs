@@ -1,7 +1,8 @@
 //! The files that a config names: prompts, schemas, the script of a rehearsal.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
@@ -132,9 +133,20 @@ impl<'a> Files<'a> {
     }
 }
 
-/// The text of a file, or why there is none.
+/// The largest file that is read, in bytes: far above what anybody writes by hand.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// The text of a file, or why there is none. What is no regular file may have no end.
 pub(crate) fn read_text(path: &Path) -> Result<String, String> {
-    let bytes = fs::read(path).map_err(|error| format!("cannot read it: {error}"))?;
+    let failed = |error: io::Error| format!("cannot read it: {error}");
+    if !fs::metadata(path).map_err(failed)?.is_file() {
+        return Err("it is not a regular file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes)).map_err(failed)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(format!("it is larger than {MAX_BYTES} bytes"));
+    }
     String::from_utf8(bytes).map_err(|error| {
         let good = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..good].split(|byte| *byte == b'\n').count();

@@ -1,6 +1,7 @@
 //! Finding and reading the file, and laying it over what ships.
 
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -43,7 +44,15 @@ pub fn find(start: &Path, top: &Path, named: Option<&Path>, variable: Option<&Os
     }
     let inside = start.ancestors().take_while(|folder| folder.starts_with(top));
     let candidates = inside.map(|folder| folder.join(FILE_NAME));
-    candidates.chain([top.join("imp").join(FILE_NAME)]).find(|path| path.is_file())
+    candidates.chain([top.join("imp").join(FILE_NAME)]).find(|path| is_there(path))
+}
+
+/// Whether anything is of this name, also what cannot be read: a configuration that is meant is never passed over.
+fn is_there(path: &Path) -> bool {
+    match path.symlink_metadata() {
+        Ok(_) => true,
+        Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+    }
 }
 
 /// Reads the file at `path`, or none, and lays it over what ships.

@@ -173,7 +173,7 @@ pub fn start(beginning: Beginning, plan: Plan, stop: Stop, wanted: Option<RunId>
     let lock = lock(&beginning.repository, &beginning.data, &run, (beginning.now)())?;
     let dir = beginning.data.create_run(&run)?.ok_or_else(|| StartError::Taken { run: run.clone() })?;
     let journal = Journal::create(&dir.events(), run.clone())?;
-    begin(beginning, plan, stop, Logged { dir, journal, told: Told::default() }, lock, Stretch::First)
+    begin(beginning, plan, stop, Logged { dir, journal, told: Told::default() }, lock, &Stretch::First)
 }
 
 /// What a resume reads anew, and how it treats a tree that nobody touched.
@@ -181,6 +181,8 @@ pub fn start(beginning: Beginning, plan: Plan, stop: Stop, wanted: Option<RunId>
 pub struct Resumption {
     /// The limits.
     pub stop: Stop,
+    /// Those that were given for this stretch alone, as `KEY=VALUE`.
+    pub limits: Vec<String>,
     /// Programs, arguments and variables of the engines.
     pub engines: IndexMap<EngineName, EngineSettings>,
     /// Whether unchanged work is judged again.
@@ -204,8 +206,8 @@ pub fn resume(mut beginning: Beginning, run: &RunId, resumption: Resumption) -> 
     let mut plan = plan_of(run, &told.state)?;
     plan.engines = resumption.engines;
     let logged = Logged { dir, journal, told };
-    let stretch = Stretch::Resumed { unchanged: resumption.unchanged, engine_worked };
-    begin(beginning, plan, resumption.stop, logged, lock, stretch)
+    let stretch = Stretch::Resumed { unchanged: resumption.unchanged, engine_worked, limits: resumption.limits };
+    begin(beginning, plan, resumption.stop, logged, lock, &stretch)
 }
 
 /// What a question reads anew.
@@ -230,7 +232,7 @@ pub fn question(beginning: Beginning, run: &RunId, questioning: Questioning) -> 
     let journal = Journal::resume(&dir.events(), run.clone(), &end)?;
     let mut plan = plan_of(run, &told.state)?;
     plan.engines = questioning.engines;
-    begin(beginning, plan, questioning.stop, Logged { dir, journal, told }, lock, Stretch::None)
+    begin(beginning, plan, questioning.stop, Logged { dir, journal, told }, lock, &Stretch::None)
 }
 
 /// Folds the log of a run.
@@ -289,12 +291,12 @@ fn read(dir: &RunDir) -> Result<(Told, LogEnd), StartError> {
 }
 
 /// What begins with a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Stretch {
     /// Its first stretch.
     First,
     /// Another one. Of one that was killed, an engine may have worked on until now.
-    Resumed { unchanged: Unchanged, engine_worked: bool },
+    Resumed { unchanged: Unchanged, engine_worked: bool, limits: Vec<String> },
     /// None: an agent is asked something.
     None,
 }
@@ -332,7 +334,7 @@ fn begin(
     stop: Stop,
     logged: Logged,
     lock: Lock,
-    stretch: Stretch,
+    stretch: &Stretch,
 ) -> Result<Begun, StartError> {
     let Beginning { repository, data, bells, watchers, now } = beginning;
     let Logged { dir, journal, told: Told { state, projection } } = logged;
@@ -350,11 +352,11 @@ fn begin(
         },
     )?;
     let verdict = match stretch {
-        Stretch::Resumed { unchanged, .. } => recovery::admit(&dir, &state, &mut tree, unchanged)?,
+        Stretch::Resumed { unchanged, .. } => recovery::admit(&dir, &state, &mut tree, *unchanged)?,
         Stretch::First | Stretch::None => None,
     };
     let git = match stretch {
-        Stretch::Resumed { engine_worked, .. } => interrupted::Git::PutBack { engine_worked },
+        Stretch::Resumed { engine_worked, .. } => interrupted::Git::PutBack { engine_worked: *engine_worked },
         Stretch::First | Stretch::None => interrupted::Git::Leave,
     };
     let unrecorded = interrupted::settle(&dir, &plan, &state, &mut tree, git)?;
@@ -369,6 +371,10 @@ fn begin(
         plan_digest: plan.digest(),
         plan: first.then_some(plan_json),
         stop: serde_json::to_value(&stop).expect("limits are plain data"),
+        limits: match stretch {
+            Stretch::Resumed { limits, .. } => limits.clone(),
+            Stretch::First | Stretch::None => Vec::new(),
+        },
         resumed: !first,
         base: head.commit().map(str::to_owned),
         branch: head.branch().map(|branch| branch.trim_start_matches("refs/heads/").to_owned()),
@@ -408,7 +414,7 @@ fn begin(
         now,
         started: tokio::time::Instant::now(),
     };
-    if stretch == Stretch::None {
+    if *stretch == Stretch::None {
         run.remember_heard()?;
         return Ok(Begun { run });
     }

@@ -119,6 +119,7 @@ impl Story {
             plan_digest: String::new(),
             plan: None,
             stop: Value::Null,
+            limits: Vec::new(),
             resumed,
             base: None,
             branch: None,

@@ -37,6 +37,8 @@ pub struct Ending<'a> {
     pub savings: Option<&'a Savings>,
     /// Whether anything may run.
     pub brake: Brake,
+    /// What comes next where the run itself does not stay; `None` for a command on it.
+    pub instead: Option<&'a str>,
 }
 
 /// Whether every run of the repository is stopped, those to come as well (`fia stop --all`).
@@ -75,7 +77,8 @@ impl Ending<'_> {
         for line in self.details(outcome, now) {
             writeln!(out, "  {}", text::line(&line))?;
         }
-        writeln!(out, "  next:  {}", paint.ink(Ink::Strong, &text::line(&self.next_command(outcome))))
+        let next = self.instead.map_or_else(|| self.next_command(outcome), str::to_owned);
+        writeln!(out, "  next:  {}", paint.ink(Ink::Strong, &text::line(&next)))
     }
 
     fn write_good(&self, out: &mut dyn Write, paint: Paint) -> io::Result<()> {
@@ -87,7 +90,7 @@ impl Ending<'_> {
         for line in left_out(run) {
             writeln!(out, "  {}", text::line(&line))?;
         }
-        writeln!(out, "  fia report     fia report --svg context.svg")
+        writeln!(out, "  {}", self.instead.unwrap_or("fia report     fia report --svg context.svg"))
     }
 
     fn details(&self, outcome: Outcome, now: DateTime<Utc>) -> Vec<String> {
@@ -161,23 +164,30 @@ impl Ending<'_> {
     fn next_after_release(&self, outcome: Outcome) -> String {
         let run = &self.state.run;
         let id = handle(&run.run);
+        let resume = format!("fia resume {id}{}", limits(run, None));
         match outcome {
             Outcome::GoalMet => format!("fia report {id}"),
             Outcome::VerificationFailed
             | Outcome::AttemptCap
             | Outcome::NoProgress
             | Outcome::BlockedByGate
-            | Outcome::Failed => recovery(run, id),
-            Outcome::BudgetExhausted => format!("fia resume {id} --budget {}", self.raised_budget()),
+            | Outcome::Failed => recovery(run, id, &resume),
+            Outcome::BudgetExhausted => {
+                let (key, raised) = self.raised_budget();
+                format!("fia resume {id}{} --budget {key}={raised}", limits(run, Some(key)))
+            }
             // How many paths the run changed is not known here; only without the limit is a resume sure to go on.
-            Outcome::BreadthExceeded => format!("fia resume {id} --budget breadth_ceiling=0"),
-            Outcome::StoppedByRequest if run.approval_open => format!("fia approve {id} && fia resume {id}"),
-            Outcome::EngineExhausted | Outcome::StoppedByRequest | Outcome::Aborted => format!("fia resume {id}"),
+            Outcome::BreadthExceeded => {
+                let key = "breadth_ceiling";
+                format!("fia resume {id}{} --budget {key}=0", limits(run, Some(key)))
+            }
+            Outcome::StoppedByRequest if run.approval_open => format!("fia approve {id} && {resume}"),
+            Outcome::EngineExhausted | Outcome::StoppedByRequest | Outcome::Aborted => resume,
         }
     }
 
     /// The limit that was reached, doubled: by the sums, else by the last warning, else the token budget.
-    fn raised_budget(&self) -> String {
+    fn raised_budget(&self) -> (&str, String) {
         let run = &self.state.run;
         let stop = self.frame.stop.clone().unwrap_or_default();
         let tokens = run.spend.tokens_known.total();
@@ -204,7 +214,7 @@ impl Ending<'_> {
             // What was used may be far above the limit, as the request under way is let finish.
             _ => stop.token_budget.max(tokens).div_ceil(MILLION / 2).saturating_mul(MILLION).to_string(),
         };
-        format!("{key}={raised}")
+        (key, raised)
     }
 }
 
@@ -220,12 +230,19 @@ fn used(run: &RunSummary) -> Recovery {
     Recovery { resumes: run.recoveries.saturating_sub(run.verdicts), verdicts: run.verdicts }
 }
 
+/// The limits of the last stretch alone, which the next one needs too, all but one.
+fn limits(run: &RunSummary, but: Option<&str>) -> String {
+    let key = |limit: &str| limit.split('=').next().map(str::to_owned);
+    let kept = run.limits.iter().filter(|limit| key(limit).as_deref() != but);
+    kept.flat_map(|limit| [" --budget ", limit]).collect()
+}
+
 /// A verdict and a resume while the ledger has room for both, then a resume alone, then another run.
-fn recovery(run: &RunSummary, id: &str) -> String {
+fn recovery(run: &RunSummary, id: &str, resume: &str) -> String {
     if used(run).verdict_fits() {
-        format!("fia verdict set {id} --missing \"…\" && fia resume {id}")
+        format!("fia verdict set {id} --missing \"…\" && {resume}")
     } else if used(run).resume_fits() {
-        format!("fia resume {id} --retry-unchanged")
+        format!("{resume} --retry-unchanged")
     } else {
         format!("fia run {} \"…\"", run.workflow)
     }

@@ -167,6 +167,7 @@ impl Projection {
         let run = &mut self.run;
         run.stretches += 1;
         run.stretch_at = ts;
+        run.limits.clone_from(&start.limits);
         run.fia_version.clone_from(&start.fia_version);
         run.branch.clone_from(&start.branch);
         run.worktree = start.worktree;

@@ -71,6 +71,9 @@ pub struct RunSummary {
     pub retry_after: Option<DateTime<Utc>>,
     /// What the last engine that died said.
     pub last_engine_error: Option<String>,
+    /// The limits that were given for the last stretch alone, as `KEY=VALUE`.
+    #[serde(default)]
+    pub limits: Vec<String>,
     /// The limit of `stop:` that was warned about last.
     pub last_budget_warning: Option<String>,
     /// Verdicts taken in, and resumes after an outcome that judges: together at most 8 (SPEC 10.6).

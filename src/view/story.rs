@@ -101,6 +101,7 @@ impl Story {
             fia_version: "0.1.0".to_owned(),
             prompt: prompt.to_owned(),
             plan_digest: "d1".to_owned(),
+            limits: Vec::new(),
             resumed: plan.is_none(),
             plan,
             stop: json!({"token_budget": 30_000_000}),

@@ -128,7 +128,8 @@ proptest! {
         page.write(&mut out, Vec::new(), |_| None).unwrap();
         report.report(|_| None).write_text(&mut out, Some(width), Paint::Ansi).unwrap();
         let state = report.state();
-        let ending = Ending { state, frame: report.frame(), savings: Some(report.savings()), brake: Brake::Off };
+        let (frame, savings) = (report.frame(), Some(report.savings()));
+        let ending = Ending { state, frame, savings, brake: Brake::Off, instead: None };
         tables::show(&mut out, ending, Life::Gone, story.now, Some(width), Paint::Plain).unwrap();
         tables::phases(state).write(&mut out, Some(width), Paint::Plain).unwrap();
         tables::agents(state, story.now).write(&mut out, Some(width), Paint::Plain).unwrap();

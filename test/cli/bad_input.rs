@@ -161,9 +161,8 @@ fn r6_8_an_append_that_fails_stops_the_run_with_what_was_written_whole() {
     let finished = program::run(&mut command);
     assert_eq!(finished.end(), "exit 3", "{finished}");
     assert!(finished.stderr.contains("error: ") && finished.stderr.contains("\nhint: "), "{finished}");
-    // Whatever is in the log can be read: nothing, as the first record holds the prompt. A later run works.
-    let events = project.fia(&["events", "--json"]);
-    assert!(events.end() == "exit 2" && events.stderr.contains("passed over: it has no records"), "{events}");
+    // Whatever is in the log can be read, and a later run works.
+    assert_eq!(project.fia(&["events", &project.runs()[0], "--json"]).end(), "exit 0");
     assert_eq!(project.fia(&["run", "build", "-q", "do", "it"]).end(), "exit 0");
 }
 
@@ -182,4 +181,44 @@ fn a_script_that_cannot_be_read_says_what_is_wrong_with_it() {
     let finished = project.fia(&["run", "build", "do", "it"]);
     assert_eq!(finished.end(), "exit 1", "{finished}");
     assert!(finished.stderr.contains("dance"), "{finished}");
+}
+
+#[test]
+fn r3_1_a_configuration_that_is_there_and_cannot_be_read_is_no_missing_one() {
+    let linked = Project::new();
+    let file = linked.env().work().join("fia.config.yaml");
+    fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink("gone.yaml", &file).unwrap();
+    let folder = Project::new();
+    let file = folder.env().work().join("fia.config.yaml");
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    for (project, said) in [(linked, "No such file"), (folder, "it is not a regular file")] {
+        let finished = refused(&project, &["run", "build", "x"], "exit 2");
+        assert!(finished.stderr.contains(said), "{finished}");
+        assert!(refused(&project, &["show"], "exit 2").stderr.contains(said));
+    }
+}
+
+#[test]
+fn prompt_and_configuration_files_without_an_end_or_far_too_large_are_refused() {
+    let prompt = |user: &str| {
+        Project::new().with(&format!("agents: [{{ name: builder, prompt_engineering: {{ user: {user} }} }}]\n"))
+    };
+    let pipe = prompt("pipe");
+    let made = std::process::Command::new("mkfifo").arg(pipe.env().work().join("pipe")).status().unwrap();
+    assert!(made.success());
+    let large = "a".repeat(1024 * 1024 + 1);
+    let cases = [
+        (pipe, "it is not a regular file"),
+        (prompt("/dev/zero"), "it is not a regular file"),
+        (prompt("large").file("large", &large), "it is larger than 1048576 bytes"),
+        (Project::new().with(&format!("# {large}\n")), "it is larger than 1048576 bytes"),
+    ];
+    for (project, said) in cases {
+        let finished = project.fia(&["config", "check"]);
+        assert_eq!(finished.end(), "exit 2", "{finished}");
+        assert!(finished.stderr.contains(said), "{finished}");
+    }
+    assert_eq!(prompt("fits").file("fits", &large[1..]).fia(&["config", "check"]).end(), "exit 0");
 }

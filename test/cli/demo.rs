@@ -152,3 +152,13 @@ impl std::fmt::LowerHex for Hexadecimal<'_> {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
+
+#[test]
+fn r2_4_a_demo_that_is_not_kept_names_no_command_on_its_run() {
+    let env = Rc::new(TestEnv::new());
+    let finished = program::run(env.command(env!("CARGO_BIN_EXE_fia")).arg("demo"));
+    assert_eq!(finished.end(), "exit 0", "{finished}");
+    let last: Vec<&str> = finished.stderr.lines().rev().take(1).collect();
+    assert_eq!(last, ["  fia demo --keep DIR    keeps the repository and its log"], "{finished}");
+    assert!(!finished.stderr.contains("fia report") && !finished.stderr.contains("fia resume"), "{finished}");
+}

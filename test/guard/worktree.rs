@@ -80,3 +80,18 @@ fn r11_7_a_run_that_does_not_begin_leaves_no_work_tree_behind() {
     assert_eq!(refused.end(), "exit 3", "{refused}");
     assert!(!lab.env.work().join(".fia/worktrees/s").exists());
 }
+
+#[test]
+fn r2_4_a_work_tree_that_was_removed_by_hand_comes_back_as_the_hint_says() {
+    let lab =
+        Lab::new(&steps(), &json!({"build": [{"fail": {"kind": "login"}}], "build@2": [shell(&["echo b > src/a"])]}));
+    let ran = lab.fia(&["run", "w", "do it", "--run", "r", "--worktree"]);
+    assert_eq!(ran.end(), "exit 1", "{ran}");
+    std::fs::remove_dir_all(lab.env.work().join(".fia/worktrees/r")).unwrap();
+    let refused = lab.fia(&["resume", "r"]);
+    assert_eq!(refused.end(), "exit 2", "{refused}");
+    let hint = refused.stderr.split('`').find(|part| part.starts_with("git worktree add ")).unwrap();
+    let args: Vec<&str> = hint.split(' ').skip(1).collect();
+    lab.env.git(&args);
+    assert_eq!(lab.fia(&["resume", "r"]).end(), "exit 0");
+}

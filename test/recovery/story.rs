@@ -173,7 +173,11 @@ impl Story {
         };
         let begun = if resumed {
             let engines = plan.engines.clone();
-            run::resume(beginning, &RunId::new(RUN), Resumption { stop, engines, unchanged: Unchanged::Refuse })
+            run::resume(
+                beginning,
+                &RunId::new(RUN),
+                Resumption { stop, limits: Vec::new(), engines, unchanged: Unchanged::Refuse },
+            )
         } else {
             run::start(beginning, plan, stop, Some(RunId::new(RUN)))
         };

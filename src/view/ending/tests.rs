@@ -20,7 +20,7 @@ fn braked(story: &Story, brake: Brake) -> String {
         }
     }
     let mut out = Vec::new();
-    let ending = Ending { state: &state, frame: &frame, savings: Some(&savings), brake };
+    let ending = Ending { state: &state, frame: &frame, savings: Some(&savings), brake, instead: None };
     ending.write(&mut out, story.now, Paint::Plain).unwrap();
     String::from_utf8(out).unwrap()
 }
@@ -170,4 +170,23 @@ fn r10_6_a_used_up_ledger_no_longer_offers_what_would_be_refused() {
 #[test]
 fn a_run_without_an_end_has_no_last_words() {
     assert_eq!(ending(&story::fixing()), "");
+}
+
+#[test]
+fn r2_4_limits_that_were_given_for_the_last_stretch_stay_in_the_next_command() {
+    let limits = "--budget token_budget=90_000_000 --budget budget_minutes=7";
+    let ended = |outcome| {
+        let mut story = story::built().resumes();
+        if let Event::RunStart(start) = &mut story.records.last_mut().unwrap().event {
+            start.limits = vec!["token_budget=90_000_000".to_owned(), "budget_minutes=7".to_owned()];
+        }
+        next(&story.run_ends(outcome, "why"))
+    };
+    assert_eq!(ended(Outcome::Failed), format!("fia verdict set k3fa --missing \"…\" && fia resume k3fa {limits}"));
+    assert_eq!(ended(Outcome::Aborted), format!("fia resume k3fa {limits}"));
+    assert_eq!(ended(Outcome::BreadthExceeded), format!("fia resume k3fa {limits} --budget breadth_ceiling=0"));
+    assert_eq!(
+        ended(Outcome::BudgetExhausted),
+        "fia resume k3fa --budget budget_minutes=7 --budget token_budget=60000000"
+    );
 }

@@ -63,6 +63,7 @@ fn a_run_is_one_row_that_adds_up() {
           "approval_open": false,
           "retry_after": null,
           "last_engine_error": null,
+          "limits": [],
           "last_budget_warning": null,
           "recoveries": 0,
           "verdicts": 0,

@@ -29,7 +29,7 @@ fn shown(story: &Story, life: Life) -> String {
     let mut out = Vec::new();
     show(
         &mut out,
-        Ending { state: &state, frame: &frame, savings: None, brake: Brake::Off },
+        Ending { state: &state, frame: &frame, savings: None, brake: Brake::Off, instead: None },
         life,
         story.now,
         Some(80),
@@ -173,7 +173,7 @@ fn json_keeps_the_names_that_scripts_read() {
     let keys = |value: serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
     let json = |value: &dyn erased::Json| value.json();
     let shown = json(&crate::view::json::Shown::of(&state, Life::Alive));
-    assert_snapshot!(keys(shown.clone()), @"state run workflow prompt fia_version outcome reason started_at stretch_at updated_at elapsed_ms elapsed_before_ms stretches spend rotations relays cache_breaks branch worktree commits commit commit_branch committed_paths mixed left_out waiting approval_open retry_after last_engine_error last_budget_warning recoveries verdicts events phases skipped agents models");
+    assert_snapshot!(keys(shown.clone()), @"state run workflow prompt fia_version outcome reason started_at stretch_at updated_at elapsed_ms elapsed_before_ms stretches spend rotations relays cache_breaks branch worktree commits commit commit_branch committed_paths mixed left_out waiting approval_open retry_after last_engine_error limits last_budget_warning recoveries verdicts events phases skipped agents models");
     assert_snapshot!(keys(shown["phases"][3].clone()), @"phase step kind description agent engine model level lease status reason attempt legs reused started_at elapsed_ms spend context_before context_after context_max rotation rotations relays cache_breaks checks gates last_tool");
     assert_snapshot!(keys(shown["agents"][1].clone()), @"agent engine model session_id context_tokens window context_max ceiling unmetered rotations relays cache_breaks spend last_at open trace");
     let runs = json(&crate::view::json::RunList::of([(&state.run, Life::Gone)]));
