@@ -20,7 +20,6 @@ use crate::event::item::{Cut, Failure, TurnEnd};
 use crate::event::{EnvelopeTaken, Event, Fault, FaultKind, GateVerdict, Order, Outcome, PathChange, PermissionRetry};
 use crate::ids::AgentName;
 use crate::plan::EngineChoice;
-use crate::state::budget::Live;
 use crate::tree::LegStart;
 
 /// Correction turns for an answer without a valid report, or one that was cut.
@@ -165,7 +164,7 @@ impl Run {
             if let Some((outcome, reason)) = self.asked(Urgency::Now) {
                 return Ok(LegEnd::Stopped(outcome, reason));
             }
-            if let Some((outcome, reason)) = self.over_budget(Some(&order.order.phase), Live::default())? {
+            if let Some((outcome, reason)) = self.over_budget(Some(&order.order.phase))? {
                 return Ok(LegEnd::Stopped(outcome, reason));
             }
             let bound = self.bound(order, &choice, &session);
