@@ -153,6 +153,17 @@ impl Run {
         before: Option<&LegStart>,
         note: Option<String>,
     ) -> Result<LegEnd, RunError> {
+        let ended = self.turns(order, leg, before, note).await;
+        self.unless_session_stays(order, ended, |reason| LegEnd::Failed(Outcome::Failed, reason))
+    }
+
+    async fn turns(
+        &self,
+        order: &AgentOrder<'_>,
+        leg: u32,
+        before: Option<&LegStart>,
+        note: Option<String>,
+    ) -> Result<LegEnd, RunError> {
         let choice = self.choice(order.agent).clone();
         let opening = self.open_session(order, leg, &choice)?;
         let mut prompt = self.first_prompt(order, leg, &opening, note.as_deref())?;
