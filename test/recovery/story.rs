@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use fia::config::{self, Surroundings};
@@ -26,12 +27,18 @@ const RUN: &str = "20261130-120000-test";
 thread_local! {
     static BEGAN: RefCell<Option<Instant>> = const { RefCell::new(None) };
     static PAUSED: Cell<bool> = const { Cell::new(false) };
+    static SLEPT: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
 /// The clock of a story: noon and what has passed of tokio's time, which runs ahead while a run waits.
 fn now() -> DateTime<Utc> {
     let began = BEGAN.with_borrow_mut(|began| *began.get_or_insert_with(Instant::now));
-    NOON.parse::<DateTime<Utc>>().expect("a time") + began.elapsed()
+    NOON.parse::<DateTime<Utc>>().expect("a time") + began.elapsed() + SLEPT.get()
+}
+
+/// Lets the machine have slept, in which its timers stood still and its clock went on.
+pub(crate) fn sleeps(span: Duration) {
+    SLEPT.set(span);
 }
 
 /// What a test does when a record is written.
@@ -131,6 +138,7 @@ impl Story {
     pub(crate) async fn run_with(&mut self, hook: Hook) -> Told {
         pause(false);
         BEGAN.set(None);
+        SLEPT.set(Duration::ZERO);
         self.stretch(hook, false).await
     }
 
