@@ -62,7 +62,7 @@ fn shown(top: &Path, path: &Path) -> String {
     path.strip_prefix(top).unwrap_or(path).display().to_string()
 }
 
-/// Why a stretch did not begin. Nothing was changed then.
+/// Why a stretch did not begin. Nothing of a new run is left then.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Another run works in this work tree.
@@ -172,8 +172,15 @@ pub fn start(beginning: Beginning, plan: Plan, stop: Stop, wanted: Option<RunId>
     beginning.data.create()?;
     let lock = lock(&beginning.repository, &beginning.data, &run, (beginning.now)())?;
     let dir = beginning.data.create_run(&run)?.ok_or_else(|| StartError::Taken { run: run.clone() })?;
-    let journal = Journal::create(&dir.events(), run.clone())?;
-    begin(beginning, plan, stop, Logged { dir, journal, told: Told::default() }, lock, &Stretch::First)
+    let journal = Journal::create(&dir.events(), run).map_err(StartError::from);
+    let begun = journal.and_then(|journal| {
+        let logged = Logged { dir: dir.clone(), journal, told: Told::default() };
+        begin(beginning, plan, stop, logged, lock, &Stretch::First)
+    });
+    begun.inspect_err(|_| {
+        // The first error is the one to tell.
+        let _stays = dir.discard();
+    })
 }
 
 /// What a resume reads anew, and how it treats a tree that nobody touched.
