@@ -346,6 +346,7 @@ fn begin(
     let Beginning { repository, data, bells, watchers, now } = beginning;
     let Logged { dir, journal, told: Told { state, projection } } = logged;
     let run = dir.run().clone();
+    let mut ledger = Ledger::new(run.clone(), dir.clone(), journal, state, projection, watchers);
     let site = Site::of(&repository, &data, &run);
     let mut tree = Tree::open(
         repository.clone(),
@@ -359,16 +360,23 @@ fn begin(
         },
     )?;
     let verdict = match stretch {
-        Stretch::Resumed { unchanged, .. } => recovery::admit(&dir, &state, &mut tree, *unchanged)?,
+        Stretch::Resumed { unchanged, .. } => recovery::admit(&dir, ledger.state(), &mut tree, *unchanged)?,
         Stretch::First | Stretch::None => None,
     };
     let git = match stretch {
-        Stretch::Resumed { engine_worked, .. } => interrupted::Git::PutBack { engine_worked: *engine_worked },
+        Stretch::Resumed { engine_worked, .. } => {
+            // Of what is put back nothing would tell any more, if fia died before it said so.
+            if let Some(change) = interrupted::at_stake(&dir, ledger.state(), &mut tree, *engine_worked)? {
+                ledger.record(now(), None, Event::ExternalChange(change))?;
+                ledger.sync()?;
+            }
+            interrupted::Git::PutBack { engine_worked: *engine_worked }
+        }
         Stretch::First | Stretch::None => interrupted::Git::Leave,
     };
-    let unrecorded = interrupted::settle(&dir, &plan, &state, &mut tree, git)?;
+    let unrecorded = interrupted::settle(&dir, &plan, ledger.state(), &mut tree, git)?;
     let head = tree.head()?;
-    let first = state.origin.is_none();
+    let first = ledger.state().origin.is_none();
     let plan_json = serde_json::to_value(&plan).expect("a plan is plain data");
     let begun = RunStart {
         workflow: plan.workflow.clone(),
@@ -392,8 +400,7 @@ fn begin(
     let schemas = schemas(&plan).map_err(RunError::from)?;
     let stop_files = StopFiles { run: dir.stop(), all: data.stop() };
     let mask = secrets(&plan);
-    let place = Place::new(run.clone(), repository.top.clone(), data, dir.clone());
-    let mut ledger = Ledger::new(run, dir.clone(), journal, state, projection, watchers);
+    let place = Place::new(run, repository.top.clone(), data, dir.clone());
     // The rules of the first stretch are those of all.
     ledger.learn_as_it_is(dir.objects().join("ignore_rules.json"))?;
     ledger.learn_as_it_is(place.data.ignore_file())?;
