@@ -17,7 +17,7 @@ use super::wait::Asked;
 use super::{Level, Run, RunError, millis};
 use crate::economy::prices::{self, ModelPrices};
 use crate::engine::failure;
-use crate::engine::{self, Decoder, Engine, ProcessKind, SessionChoice, Turn};
+use crate::engine::{self, Decoder, Engine, ProcessKind, SessionChoice};
 use crate::event::item::{Cost, EngineEvent, Failure, Reset, TurnEnd, TurnOutcome};
 use crate::event::{
     AgentEnd, Compacted, Event, FailureKind, LeaseKind, Order, Outcome, SessionSeen, ToolCall, TurnStatus, Unreported,
@@ -100,14 +100,9 @@ impl Run {
             self.name_billing(asked, engine.facts(), spec)?;
         }
         self.sync()?;
-        let texts = Texts { framing: Framing::ByFlag, replay: &asked.prompt, newest: &asked.prompt };
-        let turn = Turn {
-            text: sent(seat.lease, texts),
-            system,
-            first: asked.session == SessionChoice::Fresh,
-            process: seat.process,
-        };
-        seat.child.send(engine.prompt(&turn));
+        let framing = Framing::of(&system, engine.facts().system_by_flag);
+        let text = sent(seat.lease, Texts { framing, replay: &asked.prompt, newest: &asked.prompt });
+        seat.child.send(engine.prompt(&text, seat.process));
         if seat.process == ProcessKind::OneShot {
             seat.child.close_stdin();
         }
