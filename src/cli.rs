@@ -45,6 +45,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::view::paint::Paint;
+use crate::visible;
 use report::CliError;
 
 /// What stands below the list of commands.
@@ -185,9 +186,9 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Says on standard error what was done; a closed one hears nothing of it.
+/// Says something on standard error; a closed one hears nothing of it. What could steer a terminal is made visible.
 fn say(text: &str) -> ExitCode {
-    let _gone = writeln!(anstream::stderr().lock(), "{text}");
+    let _gone = writeln!(anstream::stderr().lock(), "{}", visible::block(text));
     ExitCode::SUCCESS
 }
 

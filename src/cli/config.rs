@@ -18,6 +18,7 @@ use crate::engine;
 use crate::ids::EngineName;
 use crate::plan::{self, EngineSettings};
 use crate::view::json;
+use crate::visible;
 
 /// Arguments of `fia config`.
 #[derive(Debug, Args)]
@@ -71,11 +72,11 @@ fn check(arg: &ConfigArg) -> Result<ExitCode, CliError> {
         return Ok(ExitCode::SUCCESS);
     }
     for warning in &warnings {
-        writeln!(out, "warning: {warning}")?;
+        writeln!(out, "warning: {}", visible::block(warning))?;
     }
     let file =
         project.file.as_ref().map_or_else(|| "built-in configuration".to_owned(), |file| file.display().to_string());
-    writeln!(out, "{file}: ok")?;
+    writeln!(out, "{}: ok", visible::line(&file))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -24,6 +24,7 @@ use crate::process::{CommandSpec, find_program};
 use crate::view::json;
 use crate::view::numbers::count;
 use crate::view::table::{Align, Table};
+use crate::visible;
 
 /// How long a CLI may take to say its version or whether somebody is logged in.
 const ASK_LIMIT: Duration = Duration::from_secs(15);
@@ -280,16 +281,17 @@ fn write_text(out: &mut dyn Write, project: &Project, rows: &[Row]) -> io::Resul
     }
     table.write(out, width_stdout(), paint_stdout())?;
     for row in rows.iter().filter(|row| row.hint.is_some()) {
-        writeln!(out, "{}: {}", row.engine, row.hint.as_deref().unwrap_or_default())?;
+        writeln!(out, "{}: {}", row.engine, visible::line(row.hint.as_deref().unwrap_or_default()))?;
     }
     let git = git_version().map_or_else(|| "git –".to_owned(), |version| format!("git {version} ✓"));
-    writeln!(out, "{git}   repository {} ✓", project.repository.top.display())?;
+    let top = project.repository.top.display().to_string();
+    writeln!(out, "{}   repository {} ✓", visible::line(&git), visible::line(&top))?;
     let shown = project.loaded.config.show();
     let checks = shown["config"]["checks"].as_object().cloned().unwrap_or_default();
     let named: Vec<String> =
         checks.iter().map(|(name, check)| format!("{name} = {}", check["run"].as_str().unwrap_or_default())).collect();
     let named = if named.is_empty() { "none found".to_owned() } else { named.join(", ") };
-    writeln!(out, "checks: {named}")
+    writeln!(out, "checks: {}", visible::line(&named))
 }
 
 fn ceiling_cell(ceilings: &[Ceiling]) -> String {

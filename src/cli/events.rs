@@ -162,7 +162,10 @@ impl<W: io::Write> Printer<W> {
     fn print(&mut self, entry: Entry<'_>) -> Result<(), CliError> {
         let (line, raw) = match entry {
             Entry::Record { line, raw } => (line, raw),
-            Entry::Damaged(damage) => return Ok(writeln!(io::stderr().lock(), "warning: {damage}")?),
+            Entry::Damaged(damage) => {
+                say(&format!("warning: {damage}"));
+                return Ok(());
+            }
         };
         self.ended = line.kind == "run_end";
         if !self.filter.admits_line(&line) {
@@ -176,7 +179,7 @@ impl<W: io::Write> Printer<W> {
             Ok(record) if !self.filter.admits(&record) => {}
             Ok(_) if self.json => self.write_raw(raw)?,
             Ok(record) => write_text(&mut self.out, &record, self.paint)?,
-            Err(error) => writeln!(io::stderr().lock(), "warning: {error}")?,
+            Err(error) => drop(say(&format!("warning: {error}"))),
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::report::CliError;
+use super::say;
 use crate::config::{self, Loaded, Surroundings};
 use crate::engine;
 use crate::ids::EngineName;
@@ -39,11 +40,8 @@ impl Project {
 
     /// Says on standard error what of the configuration was not used as written.
     pub(super) fn warn(&self) {
-        use std::io::Write as _;
-        let mut err = anstream::stderr().lock();
         for warning in &self.loaded.warnings {
-            // A closed standard error takes no warnings.
-            let _gone = writeln!(err, "warning: {warning}");
+            say(&format!("warning: {warning}"));
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::store::{FindError, Holder, LockError, StoreError};
 use crate::tree::TreeError;
 use crate::view::human::handle;
 use crate::view::numbers::span;
+use crate::visible;
 
 /// An error that ends a command.
 #[derive(Debug, thiserror::Error)]
@@ -91,7 +92,7 @@ pub(super) fn render(error: &CliError, out: &mut dyn Write) {
         text += &format!("\nhint: {hint}\n");
     }
     // Nothing can be told when standard error is gone.
-    let _gone = out.write_all(text.as_bytes());
+    let _gone = out.write_all(visible::block(&text).as_bytes());
 }
 
 impl From<ConfigError> for CliError {

@@ -19,6 +19,7 @@ use crate::run::orphan::{self, Orphan};
 use crate::store::{self, DataDir, RunDir, StoreError, atomic};
 use crate::view::human::handle;
 use crate::view::tables::Life;
+use crate::visible;
 
 /// Arguments of `fia stop`.
 #[derive(Debug, Args)]
@@ -90,11 +91,17 @@ fn stop_one(project: &Project, args: &StopArgs, request: &Request<'_>) -> Result
 fn end_orphans(project: &Project) -> Result<(), CliError> {
     for run in project.data.list()? {
         let dir = project.data.run(&run);
-        if super::reading::life(&project.data, &dir)? != Life::Gone {
+        if reading::life(&project.data, &dir)? != Life::Gone {
             continue;
         }
         // Taking the lock may end them already.
-        let mut left = orphan::orphans(&dir)?;
+        let mut left = match orphan::orphans(&dir) {
+            Ok(left) => left,
+            Err(error) => {
+                reading::pass_over(&dir, Some(error));
+                continue;
+            }
+        };
         left.retain(|orphan| orphan.presence == Presence::Running);
         if left.is_empty() {
             continue;
@@ -140,9 +147,9 @@ fn status(data: &DataDir) -> Result<ExitCode, CliError> {
         writeln!(out, "not stopped: this repository")?;
     }
     for run in data.list()? {
-        let dir = data.run(&run);
+        let (dir, name) = (data.run(&run), visible::line(run.as_str()));
         if there(&dir.stop()) {
-            writeln!(out, "stopped: run {run} ({})", reason(&dir.stop()))?;
+            writeln!(out, "stopped: run {name} ({})", reason(&dir.stop()))?;
         }
         if reading::life(data, &dir)? == Life::Gone {
             match orphan::orphans(&dir) {
@@ -157,7 +164,7 @@ fn status(data: &DataDir) -> Result<ExitCode, CliError> {
 fn name_orphans(out: &mut dyn io::Write, dir: &RunDir, orphans: &[Orphan]) -> io::Result<()> {
     for orphan in orphans {
         let how = format!("still works for run {}; `fia stop {}` ends it", dir.run(), handle(dir.run()));
-        writeln!(out, "{}", held::name(orphan, &how))?;
+        writeln!(out, "{}", visible::line(&held::name(orphan, &how)))?;
     }
     Ok(())
 }
@@ -170,7 +177,7 @@ fn there(path: &Path) -> bool {
 fn reason(path: &Path) -> String {
     let stated: Result<Option<serde_json::Value>, StoreError> = atomic::load_json(path);
     let stated = stated.ok().flatten().and_then(|request| Some(request.get("reason")?.as_str()?.to_owned()));
-    stated.unwrap_or_else(|| "no reason given".to_owned())
+    stated.map_or_else(|| "no reason given".to_owned(), |reason| visible::line(&reason).into_owned())
 }
 
 fn write(path: &Path, request: &Request<'_>) -> Result<(), StoreError> {

@@ -1,6 +1,6 @@
 //! `fia workflows`.
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -12,6 +12,7 @@ use super::report::CliError;
 use super::{paint_stdout, width_stdout};
 use crate::view::json;
 use crate::view::table::{Align, Table};
+use crate::visible;
 use crate::workflow::{self, Origin};
 
 /// Arguments of `fia workflows`.
@@ -33,7 +34,11 @@ pub(super) fn workflows(args: &WorkflowsArgs) -> Result<ExitCode, CliError> {
     let config = &project.loaded.config;
     let mut out = io::stdout().lock();
     if let Some(name) = &args.name {
-        out.write_all(workflow::find(config, name)?.source().as_bytes())?;
+        let found = workflow::find(config, name)?;
+        // A copy is exact; on a terminal nothing steers it.
+        let source = found.source();
+        let shown = if io::stdout().is_terminal() { visible::block(&source) } else { source.as_str().into() };
+        out.write_all(shown.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
     let all = workflow::catalog(config)?;

@@ -222,3 +222,30 @@ fn prompt_and_configuration_files_without_an_end_or_far_too_large_are_refused() 
     }
     assert_eq!(prompt("fits").file("fits", &large[1..]).fia(&["config", "check"]).end(), "exit 0");
 }
+
+#[test]
+fn nothing_that_is_written_in_a_configuration_steers_a_terminal() {
+    let evil = "a\\nb\\e[31mred\\u202e";
+    let project = Project::new()
+        .config(&format!(
+            "defaults: {{ coding_agent: scripted, model: \"{evil}\" }}\n\
+             checks: {{ test: {{ run: \"true # {evil}\" }} }}\n\
+             stop: {{ token_budget: \"{evil}\" }}\n\
+             workflows: {{ w: {{ description: \"{evil}\", steps: [{{ name: s, agent: builder }}] }} }}\n"
+        ))
+        .file("\u{202e}odd", "");
+    let commands: [&[&str]; 6] = [
+        &["run", "w", "x", "--dry-run"],
+        &["config", "show"],
+        &["config", "check"],
+        &["doctor"],
+        &["workflows"],
+        &["show", "\u{1b}[31m"],
+    ];
+    for command in commands {
+        let told = project.fia(command);
+        let steers = |letter: char| letter == '\u{202e}' || (letter.is_control() && letter != '\n');
+        assert!(!format!("{}{}", told.stdout, told.stderr).contains(steers), "{command:?}: {told}");
+    }
+    assert!(project.fia(commands[0]).stdout.contains("scripted a b␛[31mred⟨202e⟩"));
+}

@@ -25,6 +25,7 @@ use crate::process::{Child, Finish, Keep, Limits};
 use crate::provider::{Bodies, Options, Provider, Scenario};
 use crate::prune::prefix::difference;
 use crate::view::json;
+use crate::visible;
 
 /// How long a CLI may take for one made-up turn.
 const TURN_LIMIT: Duration = Duration::from_secs(60);
@@ -79,10 +80,12 @@ fn write_text(out: &mut impl io::Write, found: &Found) -> io::Result<()> {
         (Some(false), block) => {
             let (block, byte) = (block.as_deref().unwrap_or("?"), found.byte.unwrap_or(0));
             writeln!(out, "{}: ✗ {block} differs at byte {byte}", found.engine)?;
-            writeln!(out, "    first   {}", found.before.as_deref().unwrap_or_default())?;
-            writeln!(out, "    second  {}", found.after.as_deref().unwrap_or_default())
+            writeln!(out, "    first   {}", visible::line(found.before.as_deref().unwrap_or_default()))?;
+            writeln!(out, "    second  {}", visible::line(found.after.as_deref().unwrap_or_default()))
         }
-        (None, _) => writeln!(out, "{}: – {}", found.engine, found.reason.as_deref().unwrap_or_default()),
+        (None, _) => {
+            writeln!(out, "{}: – {}", found.engine, visible::line(found.reason.as_deref().unwrap_or_default()))
+        }
     }
 }
 
