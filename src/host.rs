@@ -202,6 +202,9 @@ mod linux {
 
     use super::Seen;
 
+    /// `PF_KTHREAD` of the kernel's include/linux/sched.h.
+    const KERNEL_THREAD: u32 = 0x0020_0000;
+
     pub(super) fn boot_id() -> io::Result<String> {
         Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
     }
@@ -213,14 +216,21 @@ mod linux {
 
     /// Reads a line of `/proc/PID/stat` (proc(5)). The name in parentheses may itself hold some.
     fn parse(stat: &str) -> Option<Seen> {
-        let (_, behind_name) = stat.rsplit_once(')')?;
-        let fields: Vec<&str> = behind_name.split_ascii_whitespace().collect();
+        let fields = behind_name(stat)?;
         let (state, group, started) = (fields.first()?, fields.get(2)?, fields.get(19)?);
         Some(Seen {
             started: started.parse().ok()?,
             group: group.parse().ok()?,
             runs: !matches!(*state, "Z" | "X" | "x"),
         })
+    }
+
+    fn behind_name(stat: &str) -> Option<Vec<&str>> {
+        Some(stat.rsplit_once(')')?.1.split_ascii_whitespace().collect())
+    }
+
+    fn is_kernel_thread(stat: &str) -> Option<bool> {
+        Some(behind_name(stat)?.get(6)?.parse::<u32>().ok()? & KERNEL_THREAD != 0)
     }
 
     fn processes() -> impl Iterator<Item = u32> {
@@ -233,7 +243,8 @@ mod linux {
         processes().filter_map(look).any(|seen| seen.group == group && seen.runs)
     }
 
-    /// Kills those with a `wanted` value of a variable, and says how many there were.
+    /// Kills those with a `wanted` value of a variable, and says how many there were. Those between two programs, or
+    /// between their end and being a zombie, count too: what they carry cannot be seen for that moment.
     pub(super) fn kill_owned(variable: &str, wanted: &dyn Fn(&[u8]) -> bool) -> usize {
         let own = std::process::id();
         processes().filter(|pid| *pid != own && kill_if_owned(*pid, variable, wanted).is_some()).count()
@@ -242,8 +253,11 @@ mod linux {
     /// The process is held before it is looked at, so that what is killed is what was looked at.
     fn kill_if_owned(pid: u32, variable: &str, wanted: &dyn Fn(&[u8]) -> bool) -> Option<()> {
         let held = rustix::process::pidfd_open(super::pid(pid)?, PidfdFlags::empty()).ok()?;
-        // Empty for a process that has ended, and not readable where it is another user's.
+        // Not readable where it is another user's.
         let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+        if environment.is_empty() {
+            return is_changing(pid).then_some(());
+        }
         let mut variables = environment.split(|byte| *byte == 0);
         let value = variables.find_map(|text| text.strip_prefix(variable.as_bytes())?.strip_prefix(b"="))?;
         if !wanted(value) {
@@ -252,9 +266,28 @@ mod linux {
         rustix::process::pidfd_send_signal(held, Signal::KILL).ok()
     }
 
+    /// Whether a process whose environment reads empty is between two programs, or on its way out. The kernel shows
+    /// neither environment nor arguments then, as it never does for its own threads (Linux 6.12, fs/proc/base.c).
+    fn is_changing(pid: u32) -> bool {
+        let arguments = fs::read(format!("/proc/{pid}/cmdline"));
+        let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return false };
+        let stat = String::from_utf8_lossy(&stat);
+        arguments.is_ok_and(|arguments| arguments.is_empty())
+            && parse(&stat).is_some_and(|seen| seen.runs)
+            && is_kernel_thread(&stat) == Some(false)
+    }
+
     #[cfg(test)]
     mod tests {
         use super::*;
+
+        #[test]
+        fn a_thread_of_the_kernel_is_told_from_a_process_about_to_run_another_program() {
+            let own = fs::read_to_string("/proc/self/stat").unwrap();
+            assert_eq!(is_kernel_thread(&own), Some(false));
+            let worker = "17 (kworker/0:1-events) I 2 0 0 0 -1 69238880 0 0 0 0 0 7 0 0 20 0 1 0 22";
+            assert_eq!(is_kernel_thread(worker), Some(true));
+        }
 
         #[test]
         fn a_name_with_parentheses_does_not_shift_the_fields() {

@@ -344,6 +344,25 @@ async fn a_name_is_looked_up_on_the_path_of_the_child() {
     assert!(matches!(error, SpawnError::NoProgram { .. }));
 }
 
+#[tokio::test]
+async fn a_program_that_is_being_written_is_started_when_it_is_whole() {
+    let dir = TempDir::new().unwrap();
+    let tool = dir.path().join("tool");
+    fs::write(&tool, "#!/bin/sh\necho whole\n").unwrap();
+    fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+    let writer = File::options().append(true).open(&tool).unwrap();
+    let busy = std::process::Command::new(&tool).spawn().unwrap_err();
+    assert_eq!(busy.kind(), std::io::ErrorKind::ExecutableFileBusy);
+    let closing = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        drop(writer);
+    });
+    let mut child = Child::spawn(&CommandSpec::new(&tool, dir.path()), Keep::default(), limits()).unwrap();
+    closing.join().unwrap();
+    assert_eq!(child.line().await, Some(RawLine::Line(b"whole")));
+    child.finish(Finish::Closing, &mut |_| {}).await;
+}
+
 /// A child with one in a session of its own, whose id it tells.
 async fn with_a_stray(owner: &str) -> (Watched, Mark) {
     let spec = shell("setsid sleep 600 >/dev/null 2>&1 & echo $!; exec sleep 600").set(OWNER, owner);

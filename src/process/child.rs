@@ -24,6 +24,9 @@ use crate::lines::{Lines, RawLine};
 /// Writes that may wait for the child to read: a prompt, and an answer to each of its requests.
 const STDIN_QUEUE: usize = 1024;
 
+/// How long a program file may be open for writing before that is an error.
+const BUSY_PATIENCE: Duration = Duration::from_secs(1);
+
 /// Where the output of a child is kept, byte for byte; `None` keeps it nowhere.
 #[derive(Debug, Default)]
 pub struct Keep {
@@ -104,7 +107,7 @@ impl Child {
         // Listens before the start, so that no exit is missed.
         let exits = tokio::signal::unix::signal(SignalKind::child()).map_err(failed("watch for the exit of"))?;
         crate::fault::point("spawn: before");
-        let mut leader = command(spec, &program).spawn().map_err(|e| SpawnError::from_spawn(program.clone(), e))?;
+        let mut leader = start(command(spec, &program)).map_err(|e| SpawnError::from_spawn(program.clone(), e))?;
         crate::fault::point("spawn: after");
         let (pipes, group, identity) = match take_charge(&mut leader) {
             Ok(charge) => charge,
@@ -271,6 +274,20 @@ async fn feed(mut stdin: ChildStdin, mut queue: mpsc::Receiver<Vec<u8>>) {
 fn take_charge(leader: &mut std::process::Child) -> io::Result<(Pipes, Pid, ProcessIdentity)> {
     let group = host::pid(leader.id()).ok_or_else(|| io::Error::other("its process id is out of range"))?;
     Ok((Pipes::of(leader)?, group, host::identity(leader.id())?))
+}
+
+/// A program file that somebody has open for writing cannot be run (`ETXTBSY`, execve(2)). One that is being installed
+/// anew, as CLIs do that update themselves, is whole a moment later.
+fn start(mut command: Command) -> io::Result<std::process::Child> {
+    let give_up = std::time::Instant::now() + BUSY_PATIENCE;
+    loop {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && std::time::Instant::now() < give_up => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            started => return started,
+        }
+    }
 }
 
 fn command(spec: &CommandSpec, program: &PathBuf) -> Command {

@@ -15,8 +15,9 @@ use crate::lines::RawLine;
 /// How long a killed process may take to be gone. Only one that hangs in the kernel takes longer.
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long killed members of the group are waited for, that they write nothing behind our back.
-const SETTLE: Duration = Duration::from_millis(200);
+/// How long killed members of the group and strays are waited for, that they write nothing behind our back. On a busy
+/// machine a killed process took over 200 ms to be scheduled and end.
+const SETTLE: Duration = Duration::from_secs(2);
 
 /// How a child is brought to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

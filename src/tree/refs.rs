@@ -87,12 +87,16 @@ impl GitState {
         run: &RunId,
     ) -> Result<GitChanges, TreeError> {
         let mut changes = GitChanges::default();
-        if self.find(repository)? == Found::Broken {
+        let is_broken = self.find(repository)? == Found::Broken;
+        if is_broken {
             self.mend(repository)?;
         }
         if let Some(loss) = self.loss(repository)? {
             changes.not_put_back.push(loss);
             return Ok(changes);
+        }
+        if is_broken {
+            changes.put_back.push("HEAD".to_owned());
         }
         // Config and hooks first: what comes after runs git, which obeys them.
         let mut files = self.files.put_back(repository)?;

@@ -14,7 +14,6 @@ use super::TreeError;
 use super::folder::ancestors;
 use super::objects::ObjectStore;
 use crate::event::{Content, FileKind, PathChange, RepoPath};
-use crate::solid;
 
 /// A path that could not be put back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -153,8 +152,7 @@ impl Restore<'_> {
     /// a fia that dies leaves nothing in the work tree that is nobody's.
     fn write(&self, place: &Path, content: &Content, bytes: &mut dyn Read) -> io::Result<()> {
         let beside = place.parent().map_or_else(PathBuf::new, Path::to_owned);
-        solid::folders(self.aside)?;
-        fs::create_dir_all(self.aside)?;
+        super::objects::private_folder(self.aside)?;
         if content.kind == FileKind::Symlink {
             let mut target = Vec::new();
             bytes.read_to_end(&mut target)?;

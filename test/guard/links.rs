@@ -55,7 +55,7 @@ fn r5_5_a_directory_of_runs_that_is_a_link_is_refused_and_its_target_stays_empty
 
 #[test]
 fn r11_3_links_that_an_agent_plants_where_fia_will_write_are_not_followed() {
-    for place in ["channel.jsonl", "context_handoff/02_test.log", "agents/reviewer/03_review.1.transcript.jsonl"] {
+    for place in ["context_handoff/02_test.log", "agents/reviewer/03_review.1.transcript.jsonl"] {
         let outside = outside();
         let victim = outside.path().join("victim");
         let at = format!(".fia/runs/r/{place}");
@@ -67,6 +67,16 @@ fn r11_3_links_that_an_agent_plants_where_fia_will_write_are_not_followed() {
         let resumed = lab.fia(&["resume", "r"]);
         assert_eq!((resumed.end(), lab.outcome()), ("exit 0".to_owned(), "goal_met".to_owned()), "{resumed}");
     }
+}
+
+#[test]
+fn r11_3_a_link_in_place_of_the_channel_is_put_back_and_leads_nowhere() {
+    let outside = outside();
+    let victim = outside.path().join("victim");
+    let lab = lab(&format!("ln -sf '{}' .fia/runs/r/channel.jsonl", victim.display()));
+    let finished = lab.run();
+    assert_eq!((finished.end(), fs::read_to_string(&victim).unwrap()), ("exit 0".to_owned(), VICTIM.to_owned()));
+    assert!(!lab.env.work().join(".fia/runs/r/channel.jsonl").is_symlink());
 }
 
 #[test]

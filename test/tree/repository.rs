@@ -21,13 +21,20 @@ fn r11_5_no_repository_and_no_work_tree_are_refused_with_a_hint() {
 }
 
 #[test]
-fn r11_5_a_damaged_repository_is_an_error_and_never_nothing_changed() {
+fn r11_5_a_damaged_repository_is_mended_or_named_and_never_nothing_changed() {
     let scratch = Scratch::with(&[("a", "1")]);
     let mut tree = scratch.tree();
     let start = tree.begin().unwrap();
     scratch.sh("echo 2 > a; echo nonsense > .git/HEAD");
-    let error = tree.end(&start, &crate::scratch::may_write(&[])).unwrap_err();
-    assert!(error.to_string().contains("not a git repository"), "{error}");
+    let end = tree.end(&start, &crate::scratch::may_write(&[])).unwrap();
+    assert_eq!((end.git.put_back, end.git.not_put_back), (vec!["HEAD".to_owned()], vec![]));
+    assert_eq!(scratch.sh("git status --porcelain --branch"), "## main\n");
+    let start = tree.begin().unwrap();
+    scratch.sh("echo 2 > a; rm -rf .git/objects");
+    let end = tree.end(&start, &crate::scratch::may_write(&[])).unwrap();
+    assert!(end.git.not_put_back[0].contains("is not what it was"), "{:?}", end.git.not_put_back);
+    // Its content was in the objects that are gone.
+    assert_eq!(end.not_restored[0].path, "a".into());
 }
 
 #[test]
