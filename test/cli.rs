@@ -13,6 +13,8 @@ mod asking;
 mod bad_input;
 #[path = "cli/channel.rs"]
 mod channel;
+#[path = "cli/checks.rs"]
+mod checks;
 #[path = "cli/config.rs"]
 mod config;
 #[path = "cli/demo.rs"]
