@@ -21,6 +21,9 @@ use script::{Action, Ending, Fault, Script, Turn};
 use session::Conversation;
 
 /// What the hidden subcommand is told.
+/// Characters of a line that is told of a tool; who shows it hides secrets in it before he cuts it.
+const LINE_CHARS: usize = 4096;
+
 #[derive(Debug, Clone)]
 pub struct Acting {
     /// The script; none answers every prompt with a success.
@@ -173,11 +176,11 @@ impl Stage<'_> {
             Action::Read(path) => ("read", path.clone()),
         };
         let tool = tool.to_owned();
-        let summary: String = summary.chars().take(120).collect();
+        let summary: String = summary.chars().take(LINE_CHARS).collect();
         self.print(&Line::Tool { call: call.clone(), tool: tool.clone(), summary: summary.clone() })?;
         let (ok, result) = carry_out(action);
         conversation.add("tool", &json!({"tool": tool, "summary": summary, "result": result}).to_string())?;
-        let first_line = result.lines().next().unwrap_or_default().chars().take(200).collect();
+        let first_line = result.lines().next().unwrap_or_default().chars().take(LINE_CHARS).collect();
         self.print(&Line::ToolEnd { call, ok, first_line })
     }
 

@@ -8,6 +8,7 @@ pub mod wire;
 use std::ffi::OsString;
 use std::path::Path;
 
+use crate::engine::failure::failure;
 use crate::engine::{
     BesideAccount, Capabilities, Decoder, Engine, EngineError, Facts, Launch, LoginCheck, SessionChoice, Turn,
 };
@@ -158,8 +159,7 @@ impl Decoder for ScriptedDecoder {
             Exit::Code(_) => (FailureKind::Crash, "ended without a closing event"),
             Exit::Signal(_) => (FailureKind::Crash, "ended by a signal"),
         };
-        let message = if said.is_empty() { fallback } else { said }.chars().take(500).collect();
-        let failure = Failure { kind, message, reset: Reset::Unknown };
+        let failure = failure(kind, if said.is_empty() { fallback } else { said }, Reset::Unknown);
         Some(TurnOutcome { end: TurnEnd::Failed(failure), text: None, usage: None, cost: None })
     }
 }

@@ -303,6 +303,7 @@ impl Run {
         .render()
     }
 
+    /// Changes the digest of an agent. It cuts what it is given, so secrets are masked before.
     pub(super) fn with_digest(&self, agent: &AgentName, change: impl FnOnce(&mut Digest)) {
         let mut digests = self.digests.borrow_mut();
         let digest = match digests.entry(agent.clone()) {
@@ -323,12 +324,12 @@ impl Run {
     }
 
     pub(super) fn digest_prompt(&self, agent: &AgentName, phase: &PhaseName, prompt: &str) {
-        self.with_digest(agent, |digest| digest.prompt(phase.as_str(), prompt));
+        let prompt = self.mask.text(prompt);
+        self.with_digest(agent, |digest| digest.prompt(phase.as_str(), &prompt));
     }
 
     pub(super) fn save_digest(&self, agent: &AgentName, phase: &PhaseName, leg: u32) -> Result<(), RunError> {
         let text = self.digests.borrow().get(agent).map(Digest::render).unwrap_or_default();
-        let text = self.mask.text(&text);
         let folder = PathBuf::from(format!("agents/{agent}"));
         // The newest is the one that is used again.
         self.ledger.borrow_mut().forget(&folder, ".digest.md");
