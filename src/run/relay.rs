@@ -20,11 +20,11 @@ use crate::state::WAITS_FOR_LIMIT;
 use crate::state::relay::{self, Death, Elsewhere, First, Renewal, Stuck};
 
 /// A leg whose engine died.
-struct Dead<'a> {
-    order: &'a AgentOrder<'a>,
+pub(super) struct Dead<'a> {
+    pub(super) order: &'a AgentOrder<'a>,
     leg: u32,
-    choice: &'a EngineChoice,
-    kind: FailureKind,
+    pub(super) choice: &'a EngineChoice,
+    pub(super) kind: FailureKind,
     /// What it said and what to do about it, without secrets.
     message: String,
     retry_after: Option<DateTime<Utc>>,
@@ -174,6 +174,8 @@ impl Run {
         };
         self.record(Some(&dead.order.order.phase), Event::EngineRetry(retry))?;
         Ok(match self.pause(pause).await {
+            from: Some(dead.choice.engine),
+            to: Some(dead.choice.engine),
             Some((outcome, reason)) => AfterDeath::End(PhaseResult::stopped(outcome, reason)),
             None => AfterDeath::Again,
         })
@@ -183,7 +185,7 @@ impl Run {
     async fn elsewhere(&self, dead: &Dead<'_>) -> Result<AfterDeath, RunError> {
         let ready = match self.plan.relay {
             Relay::Off => None,
-            Relay::Auto | Relay::Resume => match self.ready_fallback(dead.order).await? {
+            Relay::Auto | Relay::Resume => match self.ready_fallback(dead).await? {
                 Ok(ready) => ready,
                 Err((outcome, reason)) => return Ok(AfterDeath::End(PhaseResult::stopped(outcome, reason))),
             },
