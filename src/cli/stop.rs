@@ -16,6 +16,7 @@ use super::report::CliError;
 use super::say;
 use crate::host::Presence;
 use crate::run::orphan::{self, Orphan};
+use crate::solid;
 use crate::store::{self, DataDir, RunDir, StoreError, atomic};
 use crate::view::human::handle;
 use crate::view::tables::Life;
@@ -61,8 +62,14 @@ pub(super) fn stop(args: &StopArgs) -> Result<ExitCode, CliError> {
     if args.clear {
         return clear(&project.data);
     }
-    let request = Request { now: args.now, reason: args.reason.as_deref() };
-    if args.all { stop_all(&project, &request) } else { stop_one(&project, args, &request) }
+    let said = args.reason.as_deref().filter(|reason| !reason.trim().is_empty());
+    let request = Request { now: args.now, reason: said };
+    if args.all {
+        return stop_all(&project, &request);
+    }
+    // Who reads the log later should see that it was asked for, and how.
+    let asked = if args.now { "asked by `fia stop --now`" } else { "asked by `fia stop`" };
+    stop_one(&project, args, &Request { reason: said.or(Some(asked)), ..request })
 }
 
 fn stop_one(project: &Project, args: &StopArgs, request: &Request<'_>) -> Result<ExitCode, CliError> {
@@ -132,7 +139,7 @@ fn stop_all(project: &Project, request: &Request<'_>) -> Result<ExitCode, CliErr
 
 fn clear(data: &DataDir) -> Result<ExitCode, CliError> {
     let path = data.stop();
-    match fs::remove_file(&path) {
+    match solid::remove(&path) {
         Ok(()) => Ok(say("runs of this repository may go on")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(say("this repository is not stopped")),
         Err(error) => Err(CliError::machine(format!("cannot remove `{}`", path.display()), error)),

@@ -422,9 +422,9 @@ fn begin(
         if let Some(verdict) = verdict {
             run.record(None, Event::Verdict(verdict))?;
             run.sync()?;
+        dir.remove(Path::new("stop"))?;
         }
         recovery::clear_verdict(&dir)?;
-        dir.remove(Path::new("stop"))?;
     }
     run.record(None, Event::RunStart(begun))?;
     run.record_unrecorded(unrecorded)?;
