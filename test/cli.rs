@@ -58,6 +58,8 @@ mod rotation;
 mod run;
 #[path = "cli/simulate.rs"]
 mod simulate;
+#[path = "cli/session_lock.rs"]
+mod session_lock;
 #[path = "cli/stop.rs"]
 mod stop;
 #[path = "support/scripted.rs"]

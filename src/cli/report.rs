@@ -142,7 +142,9 @@ impl From<LockError> for CliError {
         match error {
             LockError::Store(error) => error.into(),
             LockError::Held { holder: Some(holder), .. } => Self::Held(holder),
-            LockError::Held { holder: None, .. } => Self::usage(error.to_string(), error.hint()),
+            LockError::Held { holder: None, .. } | LockError::Session { .. } => {
+                Self::usage(error.to_string(), error.hint())
+            }
         }
     }
 }
@@ -151,6 +153,7 @@ impl From<RunError> for CliError {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Store(error) => error.into(),
+            RunError::Session(error) => error.into(),
             RunError::Tree(error) => error.into(),
             RunError::Condition(_)
             | RunError::Schema(_)

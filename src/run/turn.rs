@@ -359,6 +359,7 @@ impl<'a> Live<'a> {
     fn keep_session(&mut self) -> Result<(), RunError> {
         let Some(session) = self.announced.take() else { return Ok(()) };
         self.session = Some(session.clone());
+        self.run.sessions.borrow_mut().hold(self.asked.choice.engine, &session)?;
         self.record(Event::Session(SessionSeen {
             agent: self.asked.agent.clone(),
             engine: self.asked.choice.engine,
