@@ -223,10 +223,13 @@ fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// Columns of the terminal behind standard output; none when it is no terminal.
+/// Columns of the terminal behind standard output; when it is no terminal those that `COLUMNS` asks for, if any.
 fn width_stdout() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+    let columns = match rustix::termios::tcgetwinsize(io::stdout()) {
+        Ok(size) => usize::from(size.ws_col),
+        Err(_) => std::env::var("COLUMNS").ok()?.parse().ok()?,
+    };
+    Some(columns).filter(|columns| *columns > 0)
 }
 
 /// The directory that fia was started in.
