@@ -31,11 +31,14 @@ use crate::view::tables::Life;
 
 /// Arguments of `fia run`.
 #[derive(Debug, Args)]
+/// What names standard input in place of a file or of words.
+const STANDARD_INPUT: &str = "-";
+
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
 pub(super) struct RunArgs {
     /// The workflow; `fia workflows` lists them
     workflow: String,
-    /// What to do
+    /// What to do; `-` alone reads it from standard input
     prompt: Vec<String>,
     /// Read the prompt from a file, or from standard input with `-`
     #[arg(short, long, value_name = "FILE|-", conflicts_with = "prompt")]
@@ -183,19 +186,26 @@ fn run_id(text: &str) -> Result<RunId, CliError> {
 }
 
 fn prompt(args: &RunArgs) -> Result<String, CliError> {
-    let Some(file) = &args.file else { return Ok(args.prompt.join(" ")) };
-    let bytes = if file == Path::new("-") {
-        let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
-    } else {
-        fs::read(file)
+    let file = match (&args.file, args.prompt.as_slice()) {
+        (Some(file), _) => file.as_path(),
+        (None, [only]) if only == STANDARD_INPUT => Path::new(STANDARD_INPUT),
+        (None, words) => return Ok(words.join(" ")),
     };
-    let shown = file.display();
+    let (shown, bytes) = if file == Path::new(STANDARD_INPUT) {
+        let mut bytes = Vec::new();
+        ("standard input".to_owned(), io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes))
+    } else {
+        (format!("`{}`", file.display()), fs::read(file))
+    };
     let bytes = bytes.map_err(|error| CliError::Usage {
-        message: format!("cannot read the prompt from `{shown}`"),
+        message: format!("cannot read the prompt from {shown}"),
         hint: Some("give the prompt as words, or as a file with `-f`".to_owned()),
         source: Some(Box::new(error)),
     })?;
-    let text = String::from_utf8(bytes);
-    text.map_err(|_| CliError::usage(format!("the prompt in `{shown}` is not UTF-8"), "save it as UTF-8 text"))
+    let text = String::from_utf8(bytes)
+        .map_err(|_| CliError::usage(format!("the prompt in {shown} is not UTF-8"), "save it as UTF-8 text"))?;
+    if text.trim().is_empty() {
+        return Err(CliError::usage(format!("the prompt in {shown} is empty"), "say there what to do"));
+    }
+    Ok(text)
 }
