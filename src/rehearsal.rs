@@ -15,15 +15,16 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::config::Problem;
 use crate::engine::scripted::wire::{EXIT_BAD_SCRIPT, EXIT_NO_SESSION, Line};
 use crate::event::Usage;
 use script::{Action, Ending, Fault, Script, Turn};
 use session::Conversation;
 
-/// What the hidden subcommand is told.
 /// Characters of a line that is told of a tool; who shows it hides secrets in it before he cuts it.
 const LINE_CHARS: usize = 4096;
 
+/// What the hidden subcommand is told.
 #[derive(Debug, Clone)]
 pub struct Acting {
     /// The script; none answers every prompt with a success.
@@ -48,8 +49,8 @@ pub struct Acting {
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     /// It cannot be read.
-    #[error("cannot read the script")]
-    Script(#[source] script::ScriptError),
+    #[error("{0}")]
+    Script(Problem),
     /// The session to resume is not there.
     #[error("no session `{0}`")]
     NoSession(String),
@@ -96,7 +97,7 @@ pub fn act(acting: &Acting, mut input: impl io::Read, output: &mut dyn Write) ->
         return Ok(0);
     }
     let script = match &acting.script {
-        Some(path) => Script::load(path).map_err(ActError::Script)?,
+        Some(path) => Script::load(path, &path.display().to_string()).map_err(ActError::Script)?,
         None => Script::default(),
     };
     let turn = script.turn(&acting.phase, acting.leg, acting.turn);

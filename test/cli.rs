@@ -40,6 +40,8 @@ mod newest;
 mod notify;
 #[path = "cli/orphans.rs"]
 mod orphans;
+#[path = "cli/outside.rs"]
+mod outside;
 #[path = "cli/private.rs"]
 mod private;
 #[path = "cli/process_cases.rs"]
@@ -56,10 +58,10 @@ mod resume;
 mod rotation;
 #[path = "cli/run.rs"]
 mod run;
-#[path = "cli/simulate.rs"]
-mod simulate;
 #[path = "cli/session_lock.rs"]
 mod session_lock;
+#[path = "cli/simulate.rs"]
+mod simulate;
 #[path = "cli/stop.rs"]
 mod stop;
 #[path = "support/scripted.rs"]

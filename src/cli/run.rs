@@ -1,5 +1,6 @@
 //! `fia run`.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -12,28 +13,29 @@ use tokio::sync::watch;
 
 use super::asking::{self, Asker};
 use super::notify;
-use super::project::Project;
+use super::project::{Project, check_script, is_installed};
 use super::report::CliError;
+use super::say;
 use super::screen::{Loudness, Screen, TICK};
 use super::signals::Signals;
 use super::spans;
 use super::worktree;
 use crate::config::Choice;
 use crate::event::Outcome;
-use crate::ids::RunId;
+use crate::ids::{EngineName, RunId};
 use crate::plan::build::{Request, build};
-use crate::plan::{Plan, Stop, describe};
+use crate::plan::{EngineChoice, Plan, Stop, describe};
 use crate::process::survive_file_size_limit;
 use crate::run::{self, Audience, Beginning, Begun, Bells, Level, StartError, Watch};
 use crate::view::ending::Brake;
 use crate::view::json::{self, Shown};
 use crate::view::tables::Life;
 
-/// Arguments of `fia run`.
-#[derive(Debug, Args)]
 /// What names standard input in place of a file or of words.
 const STANDARD_INPUT: &str = "-";
 
+/// Arguments of `fia run`.
+#[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
 pub(super) struct RunArgs {
     /// The workflow; `fia workflows` lists them
@@ -74,6 +76,10 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
     let request = Request { workflow: &args.workflow, prompt: &prompt, choices: &args.choices };
     let (plan, stop) = build(&project.loaded.config, request)?;
     if args.dry_run {
+        if plan.agents.values().flat_map(|agent| &agent.choices).any(|choice| choice.engine == EngineName::Scripted) {
+            check_script(&project.loaded, &project.repository.top)?;
+        }
+        warn_of_absent(&project, &plan);
         return dry_run(&plan, &stop, args.json);
     }
     // Before anything is spent: a commit would fail at the end.
@@ -162,6 +168,23 @@ async fn see_through(begun: &Begun, screen: &Screen, mut level: watch::Receiver<
             outcome = &mut going => return Ok(outcome?),
             _ = ticks.tick(), if screen.ticks() => screen.tick(),
         }
+    }
+}
+
+/// Says which agents of a plan work on an engine that is not there.
+fn warn_of_absent(project: &Project, plan: &Plan) {
+    let mut absent: BTreeMap<EngineName, Vec<&str>> = BTreeMap::new();
+    for (name, agent) in &plan.agents {
+        if let Some(EngineChoice { engine, .. }) = agent.choices.first()
+            && !is_installed(*engine, plan.engines.get(engine), &project.repository.top)
+        {
+            absent.entry(*engine).or_default().push(name.as_str());
+        }
+    }
+    for (engine, agents) in absent {
+        let verb = if agents.len() == 1 { "works" } else { "work" };
+        let agents = agents.join(", ");
+        say(&format!("warning: {engine} is not installed, and {agents} {verb} on it: `fia doctor` says more"));
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-use super::project::Project;
+use super::project::Setup;
 use super::report::CliError;
 use super::{paint_stdout, width_stdout};
 use crate::view::json;
@@ -30,8 +30,8 @@ pub(super) struct WorkflowsArgs {
 
 /// Lists workflows, or prints one.
 pub(super) fn workflows(args: &WorkflowsArgs) -> Result<ExitCode, CliError> {
-    let project = Project::open(args.config.as_deref())?;
-    let config = &project.loaded.config;
+    let setup = Setup::open(args.config.as_deref())?;
+    let config = &setup.loaded.config;
     let mut out = io::stdout().lock();
     if let Some(name) = &args.name {
         let found = workflow::find(config, name)?;

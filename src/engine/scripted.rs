@@ -27,7 +27,7 @@ const FACTS: Facts = Facts {
     programs: &["fia"],
     tested_version: env!("CARGO_PKG_VERSION"),
     version_args: &["--version"],
-    install: "it is part of fia",
+    install: "",
     login: "",
     login_trace: None,
     login_keys: &[],

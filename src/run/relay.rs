@@ -97,8 +97,11 @@ impl Run {
         let facts = engine::for_name(choice.engine).facts();
         let advice = match failure.kind {
             FailureKind::Login if !facts.login.is_empty() => format!("; log in with `{}`", facts.login),
-            FailureKind::Missing => format!("; see `fia doctor`, or install it: {}", facts.install),
+            FailureKind::Missing if !facts.install.is_empty() => {
+                format!("; see `fia doctor` ({})", facts.install)
+            }
             FailureKind::Login
+            | FailureKind::Missing
             | FailureKind::Overload
             | FailureKind::Crash
             | FailureKind::Timeout
@@ -171,11 +174,11 @@ impl Run {
             kind: dead.kind,
             delay_ms: super::millis(pause),
             leg: dead.leg + 1,
+            from: Some(dead.choice.engine),
+            to: Some(dead.choice.engine),
         };
         self.record(Some(&dead.order.order.phase), Event::EngineRetry(retry))?;
         Ok(match self.pause(pause).await {
-            from: Some(dead.choice.engine),
-            to: Some(dead.choice.engine),
             Some((outcome, reason)) => AfterDeath::End(PhaseResult::stopped(outcome, reason)),
             None => AfterDeath::Again,
         })

@@ -180,7 +180,17 @@ fn a_script_that_cannot_be_read_says_what_is_wrong_with_it() {
     let project = Project::new().script("phases: { build: [{ dance: true }] }\n");
     let finished = project.fia(&["run", "build", "do", "it"]);
     assert_eq!(finished.end(), "exit 1", "{finished}");
-    assert!(finished.stderr.contains("dance"), "{finished}");
+    let said = "rehearsal.yaml:1:21 unknown field `dance`, expected one of do, answer, ";
+    assert!(finished.stderr.contains(&format!("scripted rehearsal: missing: {said}")), "{finished}");
+    assert!(!finished.stderr.contains("install"), "{finished}");
+    for args in [&["config", "check"][..], &["run", "build", "--dry-run", "x"]] {
+        let told = refused(&project, args, "exit 2");
+        assert!(told.stderr.contains(&format!("error: the script cannot be used: {said}")), "{told}");
+    }
+    let other =
+        project.config("defaults: { coding_agent: claude, model: m }\nengines: { scripted: { script: no.yaml } }\n");
+    assert!(refused(&other, &["config", "check"], "exit 2").stderr.contains("no.yaml cannot read it: No such file"));
+    assert_eq!(other.fia(&["run", "build", "--dry-run", "x"]).end(), "exit 0");
 }
 
 #[test]

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::super::project::Project;
+use super::super::project::{Setup, is_installed};
 use super::super::report::CliError;
-use super::{first_agent, program};
+use super::first_agent;
 use crate::engine::{self, BesideAccount, Launch, ProcessKind, SessionChoice, Turn};
 use crate::ids::EngineName;
 use crate::mask;
@@ -57,12 +57,12 @@ impl Found {
 }
 
 /// Examines every CLI that is installed.
-pub(super) async fn examine(project: &Project, as_json: bool) -> Result<ExitCode, CliError> {
+pub(super) async fn examine(setup: &Setup, as_json: bool) -> Result<ExitCode, CliError> {
     let request = Request { workflow: "build", prompt: PROMPTS[0], choices: &[] };
-    let (plan, _) = build(&project.loaded.config, request)?;
+    let (plan, _) = build(&setup.loaded.config, request)?;
     let mut found = Vec::new();
     for name in EngineName::ALL.into_iter().filter(|name| *name != EngineName::Scripted) {
-        found.push(examine_one(project, &plan, name).await);
+        found.push(examine_one(setup, &plan, name).await);
     }
     let mut out = io::stdout().lock();
     if as_json {
@@ -89,10 +89,8 @@ fn write_text(out: &mut impl io::Write, found: &Found) -> io::Result<()> {
     }
 }
 
-async fn examine_one(project: &Project, plan: &Plan, name: EngineName) -> Found {
-    let facts = engine::for_name(name).facts();
-    let configured = plan.engines.get(&name).and_then(|settings| settings.program.clone());
-    if program(configured.as_deref(), facts, &project.repository.top).is_none() {
+async fn examine_one(setup: &Setup, plan: &Plan, name: EngineName) -> Found {
+    if !is_installed(name, plan.engines.get(&name), &setup.top) {
         return Found::unseen(name, "not found");
     }
     // One directory for both, as a run has; a session of its own for each.
