@@ -119,7 +119,7 @@ pub struct Facts {
     pub tested_version: &'static str,
     /// Arguments that make it print its version.
     pub version_args: &'static [&'static str],
-    /// The command that installs it.
+    /// The command that installs it; empty for one that is part of fia.
     pub install: &'static str,
     /// The command that logs in; empty where nobody has to.
     pub login: &'static str,

@@ -8,6 +8,7 @@ pub mod wire;
 use std::ffi::OsString;
 use std::path::Path;
 
+use crate::engine::failure::failure;
 use crate::engine::{
     BesideAccount, Capabilities, Decoder, Engine, EngineError, Facts, Launch, LoginCheck, ProcessKind, SessionChoice,
 };
@@ -26,7 +27,7 @@ const FACTS: Facts = Facts {
     programs: &["fia"],
     tested_version: env!("CARGO_PKG_VERSION"),
     version_args: &["--version"],
-    install: "it is part of fia",
+    install: "",
     login: "",
     login_trace: None,
     login_keys: &[],
@@ -159,8 +160,7 @@ impl Decoder for ScriptedDecoder {
             Exit::Code(_) => (FailureKind::Crash, "ended without a closing event"),
             Exit::Signal(_) => (FailureKind::Crash, "ended by a signal"),
         };
-        let message = if said.is_empty() { fallback } else { said }.chars().take(500).collect();
-        let failure = Failure { kind, message, reset: Reset::Unknown };
+        let failure = failure(kind, if said.is_empty() { fallback } else { said }, Reset::Unknown);
         Some(TurnOutcome { end: TurnEnd::Failed(failure), text: None, usage: None, cost: None })
     }
 }
