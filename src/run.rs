@@ -27,6 +27,7 @@ pub mod recovery;
 mod relay;
 mod resident;
 mod rotation;
+mod sessions;
 mod site;
 mod start;
 mod stop;
@@ -51,7 +52,7 @@ use crate::plan::when::WhenError;
 use crate::plan::{Plan, Stop};
 use crate::state::next::next;
 use crate::state::{Impossible, RunState};
-use crate::store::{Lock, StoreError, channel};
+use crate::store::{Lock, LockError, StoreError, channel};
 use crate::tree::TreeError;
 
 use stop::Urgency;
@@ -106,6 +107,9 @@ pub enum RunError {
     /// The log or another file of the run.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A session that an engine began is one that another run has open.
+    #[error(transparent)]
+    Session(#[from] LockError),
     /// The work tree.
     #[error(transparent)]
     Tree(#[from] TreeError),
@@ -126,7 +130,7 @@ pub enum RunError {
     },
     /// An engine's session file is in the way of a fresh session.
     #[error("cannot leave the session of {agent}")]
-    Session {
+    Archive {
         /// The agent.
         agent: AgentName,
         /// Why it could not be moved aside.
@@ -166,6 +170,8 @@ pub struct Run {
     guard: guard::Guard,
     /// Held as long as the run lives.
     lock: RefCell<Lock>,
+    /// Held as long, too.
+    sessions: RefCell<sessions::Sessions>,
     from_people: RefCell<own::FromPeople>,
     heard: block::Heard,
     /// What stood in the tree before the legs so far.

@@ -19,10 +19,10 @@ use serde_json::Value;
 
 use crate::economy::watch::Watch;
 use crate::event::{
-    Content, Delivery, FailureKind, Order, Outcome, PathChange, PhaseStatus, RepoPath, RunEnd, Unreported, Usage,
-    Verdict,
+    CheckRun, Content, Delivery, FailureKind, Order, Outcome, PathChange, PhaseStatus, RepoPath, RunEnd, Unreported,
+    Usage, Verdict,
 };
-use crate::ids::{AgentName, CheckName, EngineName, PhaseName, RunId, StepName};
+use crate::ids::{AgentName, EngineName, PhaseName, RunId, StepName};
 use crate::session::AgentMap;
 
 use recovery::Recovery;
@@ -168,8 +168,8 @@ pub struct PhaseState {
     pub progress: Progress,
     /// Its envelope, once one validated.
     pub envelope: Option<Value>,
-    /// Checks that ran in its last attempt, with verdict and log file.
-    pub checks: Vec<(CheckName, bool, String)>,
+    /// Checks that ran in its last attempt.
+    pub checks: Vec<CheckRun>,
     /// Content of all that the run had changed when a check of a repair ended.
     pub tree_sha256: Option<String>,
     /// Tokens spent in it, all legs.

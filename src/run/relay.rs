@@ -21,11 +21,11 @@ use crate::state::WAITS_FOR_LIMIT;
 use crate::state::relay::{self, Death, Elsewhere, First, Renewal, Stuck};
 
 /// A leg whose engine died.
-struct Dead<'a> {
-    order: &'a AgentOrder<'a>,
+pub(super) struct Dead<'a> {
+    pub(super) order: &'a AgentOrder<'a>,
     leg: u32,
-    choice: &'a EngineChoice,
-    kind: FailureKind,
+    pub(super) choice: &'a EngineChoice,
+    pub(super) kind: FailureKind,
     /// What it said and what to do about it, without secrets.
     message: String,
     retry_after: Option<DateTime<Utc>>,
@@ -103,8 +103,11 @@ impl Run {
         let facts = engine::for_name(choice.engine).facts();
         let advice = match failure.kind {
             FailureKind::Login if !facts.login.is_empty() => format!("; log in with `{}`", facts.login),
-            FailureKind::Missing => format!("; see `fia doctor`, or install it: {}", facts.install),
+            FailureKind::Missing if !facts.install.is_empty() => {
+                format!("; see `fia doctor` ({})", facts.install)
+            }
             FailureKind::Login
+            | FailureKind::Missing
             | FailureKind::Overload
             | FailureKind::Crash
             | FailureKind::Timeout
@@ -141,7 +144,7 @@ impl Run {
         done: Result<T, RunError>,
         failed: impl FnOnce(String) -> T,
     ) -> Result<T, RunError> {
-        let Err(error @ RunError::Session { .. }) = &done else { return done };
+        let Err(error @ RunError::Archive { .. }) = &done else { return done };
         let message = chain(error);
         let phase = &order.order.phase;
         let fault = Fault { place: phase.to_string(), kind: FaultKind::Storage, message: message.clone() };
@@ -192,6 +195,8 @@ impl Run {
             kind: dead.kind,
             delay_ms: super::millis(pause),
             leg: dead.leg + 1,
+            from: Some(dead.choice.engine),
+            to: Some(dead.choice.engine),
         };
         self.record(Some(&dead.order.order.phase), Event::EngineRetry(retry))?;
         Ok(match self.pause(pause).await {
@@ -204,7 +209,7 @@ impl Run {
     async fn elsewhere(&self, dead: &Dead<'_>) -> Result<AfterDeath, RunError> {
         let ready = match self.plan.relay {
             Relay::Off => None,
-            Relay::Auto | Relay::Resume => match self.ready_fallback(dead.order).await? {
+            Relay::Auto | Relay::Resume => match self.ready_fallback(dead).await? {
                 Ok(ready) => ready,
                 Err((outcome, reason)) => return Ok(AfterDeath::End(PhaseResult::stopped(outcome, reason))),
             },

@@ -13,6 +13,7 @@ use super::guard::Guard;
 use super::ledger::Ledger;
 use super::recovery::{self, Refusal, Unchanged};
 use super::resident::Residents;
+use super::sessions::Sessions;
 use super::site::{self, Site};
 use super::stop::StopFiles;
 use super::{Bells, Run, RunError, Watch, interrupted, orphan};
@@ -346,6 +347,7 @@ fn begin(
     let Beginning { repository, data, bells, watchers, now } = beginning;
     let Logged { dir, journal, told: Told { state, projection } } = logged;
     let run = dir.run().clone();
+    let sessions = Sessions::of(&data, lock.holder(), &state.agents)?;
     let mut ledger = Ledger::new(run.clone(), dir.clone(), journal, state, projection, watchers);
     let mut tree = site::open_tree(repository.clone(), &data, &dir, &plan)?;
     let verdict = match stretch {
@@ -402,6 +404,7 @@ fn begin(
         ledger: RefCell::new(ledger),
         guard: Guard::new(tree),
         lock: RefCell::new(lock),
+        sessions: RefCell::new(sessions),
         from_people: RefCell::default(),
         heard: Heard::default(),
         notes: RefCell::default(),
@@ -422,12 +425,12 @@ fn begin(
         return Ok(Begun { run });
     }
     if matches!(stretch, Stretch::Resumed { .. }) {
+        dir.remove(Path::new("stop"))?;
         if let Some(verdict) = verdict {
             run.record(None, Event::Verdict(verdict))?;
             run.sync()?;
         }
         recovery::clear_verdict(&dir)?;
-        dir.remove(Path::new("stop"))?;
     }
     run.record(None, Event::RunStart(begun))?;
     run.record_unrecorded(unrecorded)?;

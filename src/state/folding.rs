@@ -63,7 +63,7 @@ impl RunState {
             Event::AgentEnd(end) => self.turn_ended(phase, end),
             Event::Envelope(taken) => self.in_phase(phase, |open| open.envelope = Some(taken.envelope.clone())),
             Event::Check(check) => {
-                self.in_phase(phase, |open| open.checks.push((check.check.clone(), check.passed, check.log.clone())));
+                self.in_phase(phase, |open| open.checks.push(check.clone()));
             }
             Event::EngineError(error) => self.engine_died(phase, error),
             Event::EngineRelay(relay) => {

@@ -223,6 +223,7 @@ impl Story {
                         check: check.clone(),
                         passed: green,
                         exit: Some(i32::from(!green)),
+                        timed_out_minutes: None,
                         log: String::new(),
                         elapsed_ms: 1,
                     };

@@ -50,14 +50,14 @@ impl RunDir {
         }
     }
 
-    /// Removes a file, which may be gone already.
+    /// Removes a file, which may be gone already, or whatever has its name.
     ///
     /// # Errors
     ///
     /// When it is there and cannot be removed.
     pub fn remove(&self, place: &Path) -> Result<(), StoreError> {
         let path = self.path().join(place);
-        match solid::folders(path.parent().unwrap_or(self.path())).and_then(|()| fs::remove_file(&path)) {
+        match solid::folders(path.parent().unwrap_or(self.path())).and_then(|()| solid::remove(&path)) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(StoreError::io("remove", &path)(error)),
             Ok(()) | Err(_) => Ok(()),
         }

@@ -271,6 +271,7 @@ impl Projection {
                 check: check.check.to_string(),
                 passed: check.passed,
                 exit: check.exit,
+                timed_out_minutes: check.timed_out_minutes,
                 log: check.log.clone(),
                 elapsed_ms: check.elapsed_ms,
             });

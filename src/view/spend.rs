@@ -93,8 +93,23 @@ impl Spend {
     pub fn cost_text(&self) -> String {
         match self.cost_usd {
             Some(cost) if self.turns > 0 || self.requests == 0 => numbers::dollars(cost),
-            None if self.cost_known_usd > 0.0 => format!("≥{}", numbers::dollars(self.cost_known_usd)),
+            None if self.cost_known_usd > 0.0 => match numbers::dollars(self.cost_known_usd) {
+                // Less than a cent is known, and perhaps it is more.
+                tiny if tiny.starts_with('<') => ">$0.00".to_owned(),
+                known => format!("≥{known}"),
+            },
             Some(_) | None => numbers::UNKNOWN.to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lower_bound_of_less_than_a_cent_reads_well() {
+        let known = |cost_known_usd| Spend { turns: 2, cost_usd: None, cost_known_usd, ..Spend::default() }.cost_text();
+        assert_eq!([0.0, 0.001, 0.94].map(known), ["–", ">$0.00", "≥$0.94"]);
     }
 }
