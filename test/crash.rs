@@ -13,12 +13,10 @@ mod damage;
 #[cfg(debug_assertions)]
 #[path = "crash/kill.rs"]
 mod kill;
+#[expect(dead_code, reason = "other tests use the rest")]
+#[path = "support/program.rs"]
+mod program;
 #[path = "crash/scene.rs"]
 mod scene;
-/// The part that these tests use.
-#[expect(dead_code, reason = "other tests use the rest")]
-mod support {
-    pub(crate) mod program;
-}
 #[path = "crash/verdict.rs"]
 mod verdict;

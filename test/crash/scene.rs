@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::support::program::{Finished, run};
+use crate::program::{Finished, run};
 
 /// The run's id; a run that was killed before its first record is started anew under the next one.
 pub(crate) const RUNS: [&str; 3] = ["crash-1", "crash-2", "crash-3"];
