@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use fia::event::Outcome;
+use fia::event::{Event, Outcome, Usage};
 use fia::host::Presence;
 use pretty_assertions::assert_eq;
 use rustix::process::Signal;
@@ -107,4 +107,62 @@ fn r10_7_closed_pipes_do_not_end_a_run() {
     drop((child.stdout.take(), child.stderr.take()));
     assert_eq!(wait(&mut child).code(), Some(0));
     assert_eq!(project.log().outcome(), Outcome::GoalMet);
+}
+
+#[test]
+fn r10_1_what_an_engine_says_while_it_is_being_ended_counts() {
+    let project = hanging();
+    let home = project.env().home();
+    let engine = home.join("engine.sh");
+    // Its session and what its only request cost are told when it is asked to end.
+    let script = r#"#!/bin/sh
+trap 'echo "{\"type\":\"session\",\"id\":\"s\",\"model\":\"m\",\"window\":9000}"
+echo "{\"type\":\"request\",\"usage\":{\"input\":100,\"output\":20,\"cache_read\":3,\"cache_write\":0}}"; exit 0' TERM
+cat >/dev/null
+touch "$HOME/ready"
+while :; do sleep 0.05; done
+"#;
+    project.env().write_program(&engine, script);
+    let config = project.env().read("fia.config.yaml");
+    let program = format!("{{ program: {} }}", engine.display());
+    project.env().write("fia.config.yaml", &config.replace("{ script: rehearsal.yaml }", &program));
+    let running = project.start(&["run", "slow", "x"]);
+    running.until("ready", || home.join("ready").exists());
+    running.signal(Signal::INT);
+    assert_eq!(running.finish().end(), "exit 130");
+    let log = project.log();
+    let sessions =
+        log.all(|event| if let Event::Session(seen) = event { Some(seen.session_id.to_string()) } else { None });
+    assert_eq!(sessions, ["s"]);
+    let spent =
+        log.all(|event| if let Event::AgentEnd(end) = event { Some((end.usage, end.context_tokens)) } else { None });
+    let usage = Usage { input: 100, output: 20, cache_read: 3, ..Usage::default() };
+    assert_eq!(spent, [(Some(usage), Some(103))]);
+}
+
+#[test]
+fn r10_5_a_stop_without_a_reason_says_that_it_was_asked_for() {
+    let project = hanging();
+    let running = project.start(&["run", "slow", "x"]);
+    project.wait_for(&running, "session");
+    assert_eq!(project.fia(&["stop", "--now"]).end(), "exit 0");
+    let finished = running.finish();
+    assert!(finished.stderr.contains("stopped by request: asked by `fia stop --now`"), "{finished}");
+    let status = project.fia(&["stop", "--status"]);
+    assert!(status.stdout.contains(" (asked by `fia stop --now`)\n"), "{status}");
+}
+
+#[test]
+fn r10_5_whatever_has_the_name_of_a_stop_file_stops_and_a_resume_takes_it_away() {
+    let project = hanging();
+    project.env().write("rehearsal.yaml", "phases: {}\n");
+    project.env().write(".fia/stop/in/it", "");
+    assert_eq!(project.fia(&["run", "slow", "x", "-q"]).end(), "exit 1");
+    assert_eq!(project.log().outcome(), Outcome::StoppedByRequest);
+    assert_eq!(project.fia(&["stop", "--clear"]).end(), "exit 0");
+    let stop = project.run_dir().join("stop");
+    fs::create_dir_all(stop.join("in/it")).unwrap();
+    let resumed = project.fia(&["resume", "-q"]);
+    assert_eq!(resumed.end(), "exit 0", "{resumed}");
+    assert!(!stop.exists());
 }

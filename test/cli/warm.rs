@@ -1,9 +1,34 @@
 //! A prefix that may not move, and where a phase can be ended, as far as no real engine is needed to see it.
 
-use fia::event::Event;
+use fia::event::{Event, LeaseKind};
 use pretty_assertions::assert_eq;
+use serde_json::json;
 
 use crate::support::project::Project;
+
+#[test]
+fn r7_2_a_cli_without_a_place_for_the_role_is_told_it_by_every_new_process() {
+    let project = Project::new();
+    let report = json!({"type": "result", "subtype": "success", "is_error": false, "session_id": "s",
+        "result": "```json\n{\"status\": \"success\", \"summary\": \"done\"}\n```"});
+    project.env().write_home("report", &format!("{report}\n"));
+    let script = "#!/bin/sh\ncat > \"$HOME/heard.$([ -e \"$HOME/heard.1\" ] && echo 2 || echo 1)\"\necho '{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s\"}'\ncat \"$HOME/report\"\n";
+    let program = project.env().write_program(project.env().home().join("cursor"), script);
+    let project = project.config(&format!(
+        "defaults: {{ coding_agent: cursor, model: m }}\nengines: {{ cursor: {{ program: {program:?} }} }}\n\
+         workflows:\n  two:\n    steps:\n      - {{ name: one, agent: builder }}\n      - {{ name: more, agent: builder }}\n"
+    ));
+    let log = project.run("two");
+    assert_eq!(log.outcome(), fia::event::Outcome::GoalMet);
+    let leases: Vec<LeaseKind> = log.starts().iter().map(|(_, start)| start.lease).collect();
+    assert_eq!(leases, [LeaseKind::Cold, LeaseKind::Restored]);
+    let system = log.file("agents/builder/system.md");
+    for (number, phase) in [(1, "01_one"), (2, "02_more")] {
+        let heard = std::fs::read_to_string(project.env().home().join(format!("heard.{number}"))).unwrap();
+        let prompt = log.prompt("builder", phase, 1, 1);
+        assert_eq!(heard, format!("{}\n\n{prompt}", system.trim_end()), "{phase}");
+    }
+}
 
 #[test]
 fn r6_7_a_system_prompt_that_somebody_changed_is_named_and_put_back() {

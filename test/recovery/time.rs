@@ -1,10 +1,11 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use fia::event::{Event, Outcome};
+use fia::event::{Event, Outcome, Record};
 use pretty_assertions::assert_eq;
+use tokio::sync::Notify;
 
-use crate::story::{Story, Told, pause};
+use crate::story::{Outside, Story, Told, pause, sleeps};
 use crate::test_env::TestEnv;
 
 const SCRIPTED: &str = "engines: { SCRIPTED }\n";
@@ -100,4 +101,27 @@ async fn r11_4_a_breach_is_undone_when_the_leg_ran_into_its_time_limit() {
     });
     assert_eq!((undone, told.outcome), (vec![(1, true), (1, false)], Outcome::BlockedByGate));
     assert_eq!(env.read("README"), "a repository for tests\n");
+}
+
+#[tokio::test]
+async fn an_approval_waits_until_a_time_of_the_clock_also_when_the_machine_sleeps_meanwhile() {
+    let approval = "      - { name: ask, approve: {}, wait: 8h }\n";
+    let mut story = Story::new("model: one", &format!("{approval}{SCRIPTED}"), "phases: {}");
+    let waits = Rc::new(Notify::new());
+    let bell = Rc::clone(&waits);
+    let hook = Box::new(move |record: &Record, _: &Outside| {
+        if matches!(record.event, Event::Waiting(_)) {
+            bell.notify_one();
+        }
+    });
+    let (told, ()) = tokio::join!(story.run_with(hook), async {
+        waits.notified().await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        sleeps(Duration::from_secs(8 * 60 * 60));
+    });
+    let ends = told.of(|event| match event {
+        Event::RunEnd(end) => Some((end.outcome, end.elapsed_ms / 3_600_000)),
+        _ => None,
+    });
+    assert_eq!(ends, [(Outcome::StoppedByRequest, 0)], "of the timers' time not an hour has passed");
 }
