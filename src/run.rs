@@ -130,7 +130,7 @@ pub enum RunError {
     },
     /// An engine's session file is in the way of a fresh session.
     #[error("cannot leave the session of {agent}")]
-    Session {
+    Archive {
         /// The agent.
         agent: AgentName,
         /// Why it could not be moved aside.

@@ -181,7 +181,7 @@ impl Run {
 
     /// The same where a fresh session follows in any case: an engine goes on with a session file that it finds.
     pub(super) fn leave_session(&self, agent: &AgentName, choice: &EngineChoice) -> Result<Vec<String>, RunError> {
-        self.archive(agent, choice).map_err(|source| RunError::Session { agent: agent.clone(), source })
+        self.archive(agent, choice).map_err(|source| RunError::Archive { agent: agent.clone(), source })
     }
 
     /// A session file that was moved aside by a fia that died before it could record that.

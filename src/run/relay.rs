@@ -144,7 +144,7 @@ impl Run {
         done: Result<T, RunError>,
         failed: impl FnOnce(String) -> T,
     ) -> Result<T, RunError> {
-        let Err(error @ RunError::Session { .. }) = &done else { return done };
+        let Err(error @ RunError::Archive { .. }) = &done else { return done };
         let message = chain(error);
         let phase = &order.order.phase;
         let fault = Fault { place: phase.to_string(), kind: FaultKind::Storage, message: message.clone() };

@@ -347,9 +347,9 @@ fn begin(
     let Beginning { repository, data, bells, watchers, now } = beginning;
     let Logged { dir, journal, told: Told { state, projection } } = logged;
     let run = dir.run().clone();
+    let sessions = Sessions::of(&data, lock.holder(), &state.agents)?;
     let mut ledger = Ledger::new(run.clone(), dir.clone(), journal, state, projection, watchers);
     let site = Site::of(&repository, &data, &run);
-    let sessions = Sessions::of(&data, lock.holder(), &state.agents)?;
     let mut tree = Tree::open(
         repository.clone(),
         &TreeOptions {
