@@ -7,7 +7,8 @@ use fia::host::Presence;
 use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 
-use super::resume::{await_presence, hanging, marks};
+use super::orphans::await_file;
+use super::resume::{await_presence, hanging, mark, marks};
 use crate::support::program::wait;
 
 #[test]
@@ -96,6 +97,35 @@ fn r10_7_a_second_signal_kills_at_once() {
     await_presence(&marks(&log)[0], Presence::Gone);
     // What waits for the engine's end tells of it.
     assert_eq!(log.story(&["agent_end", "phase_end", "run_end"]), [""; 0]);
+}
+
+#[test]
+fn r10_7_a_second_signal_kills_an_engine_that_is_asked_at_once() {
+    let project = hanging();
+    project.env().write("rehearsal.yaml", "phases: {}\n");
+    assert_eq!(project.fia(&["run", "slow", "x", "-q"]).end(), "exit 0");
+    // An engine that ignores SIGTERM.
+    let engine = project.env().home().join("engine.sh");
+    fs::write(&engine, "#!/bin/sh\ntrap 'touch ../told' TERM\ntouch ../asked\nwhile :; do sleep 1; done\n").unwrap();
+    fs::set_permissions(&engine, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let config = project.env().read("fia.config.yaml");
+    let program = format!("{{ program: {} }}", engine.display());
+    project.env().write("fia.config.yaml", &config.replace("{ script: rehearsal.yaml }", &program));
+    let running = project.start(&["ask", "@builder", "still there?"]);
+    await_file(&project.env().work().with_file_name("asked"));
+    running.signal(Signal::INT);
+    await_file(&project.env().work().with_file_name("told"));
+    running.signal(Signal::INT);
+    let finished = running.finish();
+    assert_eq!(finished.end(), "exit 130", "{finished}");
+    let log = project.log();
+    // Its grace is over with the second signal, and nothing is left that could record an end.
+    assert_eq!(log.story(&["agent_start", "agent_end"])[2..], ["agent_start"]);
+    let asked = log.all(|event| match event {
+        Event::AgentStart(start) => Some(mark(start)),
+        _ => None,
+    });
+    await_presence(&asked[1], Presence::Gone);
 }
 
 #[test]
