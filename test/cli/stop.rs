@@ -7,6 +7,7 @@ use fia::host::Presence;
 use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 
+use super::orphans::await_file;
 use super::resume::{await_presence, hanging, marks};
 
 #[test]
@@ -134,4 +135,18 @@ fn r10_5_whatever_has_the_name_of_a_stop_file_stops_and_a_resume_takes_it_away()
     let resumed = project.fia(&["resume", "-q"]);
     assert_eq!(resumed.end(), "exit 0", "{resumed}");
     assert!(!stop.exists());
+}
+
+#[test]
+fn r10_5_a_stop_that_came_in_the_last_phase_is_no_stop_of_the_run_that_met_its_goal() {
+    let project = hanging()
+        .script("phases: { build: [{ do: [{ run: 'touch ../at; until [ -e ../go ]; do sleep 0.01; done' }] }] }\n");
+    let running = project.start(&["run", "slow", "x", "--run", "r", "-q"]);
+    await_file(&project.env().work().with_file_name("at"));
+    assert_eq!(project.fia(&["stop"]).end(), "exit 0");
+    assert!(project.fia(&["stop", "--status"]).stdout.contains("\nstopped: run r (asked by `fia stop`)\n"));
+    fs::write(project.env().work().with_file_name("go"), "").unwrap();
+    assert_eq!(running.finish().end(), "exit 0");
+    assert_eq!(project.fia(&["stop", "--status"]).stdout, "not stopped: this repository\n");
+    assert_eq!(project.fia(&["resume", "r", "-q"]).end(), "exit 0");
 }
