@@ -363,6 +363,28 @@ async fn a_program_that_is_being_written_is_started_when_it_is_whole() {
     child.finish(Finish::Closing, &mut |_| {}).await;
 }
 
+#[tokio::test]
+async fn what_was_said_before_the_time_was_over_is_read_however_late() {
+    let dir = TempDir::new().unwrap();
+    let script = "(until [ -e go ]; do sleep 0.01; done; echo last words; echo error >&2; touch gone) & exit 0";
+    let mut child =
+        Child::spawn(&CommandSpec::new("sh", dir.path()).arg("-c").arg(script), Keep::default(), limits()).unwrap();
+    // Long enough for the exit of the leader to be seen.
+    let waited = tokio::time::timeout(limits().drain / 2, child.line()).await.is_err();
+    assert!(waited);
+    fs::write(dir.path().join("go"), "").unwrap();
+    // A thread that is kept busy: the words come, and the time to drain them is over, before anybody reads.
+    let give_up = Instant::now() + Duration::from_secs(30);
+    while !dir.path().join("gone").exists() && Instant::now() < give_up {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(limits().drain);
+    assert_eq!(child.line().await, Some(RawLine::Line(b"last words")));
+    let ended = child.finish(Finish::Closing, &mut |_| {}).await;
+    assert_eq!(ended.stderr_tail, b"error\n");
+    assert!(!ended.held_open);
+}
+
 /// A child with one in a session of its own, whose id it tells.
 async fn with_a_stray(owner: &str) -> (Watched, Mark) {
     let spec = shell("setsid sleep 600 >/dev/null 2>&1 & echo $!; exec sleep 600").set(OWNER, owner);

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use crate::engine::failure::failure;
 use crate::engine::{
-    BesideAccount, Capabilities, Decoder, Engine, EngineError, Facts, Launch, LoginCheck, SessionChoice, Turn,
+    BesideAccount, Capabilities, Decoder, Engine, EngineError, Facts, Launch, LoginCheck, ProcessKind, SessionChoice,
 };
 use crate::event::item::{Cost, Cut, EngineEvent, Failure, FailureKind, Reset, TurnEnd, TurnOutcome};
 use crate::ids::{EngineName, SessionId};
@@ -34,6 +34,7 @@ const FACTS: Facts = Facts {
     login_check: LoginCheck::None,
     billing_keys: &[],
     permission_mode: None,
+    system_by_flag: true,
     session_file: Some(SESSION_FILE),
 };
 
@@ -94,8 +95,8 @@ impl Engine for Scripted {
         Ok(spec)
     }
 
-    fn prompt(&self, turn: &Turn) -> Vec<u8> {
-        turn.text.clone().into_bytes()
+    fn prompt(&self, text: &str, _process: ProcessKind) -> Vec<u8> {
+        text.as_bytes().to_vec()
     }
 
     fn interrupt(&self) -> Option<Vec<u8>> {

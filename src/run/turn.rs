@@ -17,7 +17,7 @@ use super::wait::Asked;
 use super::{Level, Run, RunError, millis};
 use crate::economy::prices::{self, ModelPrices};
 use crate::engine::failure;
-use crate::engine::{self, Engine, ProcessKind, SessionChoice, Turn};
+use crate::engine::{self, Decoder, Engine, ProcessKind, SessionChoice};
 use crate::event::item::{Cost, EngineEvent, Failure, Reset, TurnEnd, TurnOutcome};
 use crate::event::{
     AgentEnd, Compacted, Event, FailureKind, LeaseKind, Order, Outcome, SessionSeen, ToolCall, TurnStatus, Unreported,
@@ -103,14 +103,9 @@ impl Run {
             self.name_billing(asked, engine.facts(), spec)?;
         }
         self.sync()?;
-        let texts = Texts { framing: Framing::ByFlag, replay: &asked.prompt, newest: &asked.prompt };
-        let turn = Turn {
-            text: sent(seat.lease, texts),
-            system,
-            first: asked.session == SessionChoice::Fresh,
-            process: seat.process,
-        };
-        seat.child.send(engine.prompt(&turn));
+        let framing = Framing::of(&system, engine.facts().system_by_flag);
+        let text = sent(seat.lease, Texts { framing, replay: &asked.prompt, newest: &asked.prompt });
+        seat.child.send(engine.prompt(&text, seat.process));
         if seat.process == ProcessKind::OneShot {
             seat.child.close_stdin();
         }
@@ -129,7 +124,14 @@ impl Run {
             Some(Halt::Asked(_)) if live.interrupt(&mut seat).await? => Finish::Closing,
             Some(_) => Finish::Stop,
         };
-        let late = self.end_seat(seat, asked.agent, how).await;
+        let mut written = Ok(());
+        let mut rest = |decoder: &mut dyn Decoder, line: RawLine<'_>| {
+            if written.is_ok() && live.outcome.is_none() {
+                written = live.take_line(decoder, line);
+            }
+        };
+        let late = self.end_seat(seat, asked.agent, how, &mut rest).await;
+        written?;
         live.close(halt.as_ref(), Some(late)).map(Some)
     }
 }
@@ -237,22 +239,16 @@ impl<'a> Live<'a> {
                     self.run.record_pruning(self.asked)?;
                     quiet_since = Instant::now();
                     self.lines += u64::from(line.is_some());
-                    match line {
-                        Some(RawLine::Line(line)) => {
-                            seat.decoder.line(line, &mut self.events);
-                            self.take_events()?;
-                            if let (Some((over, RequestEnd::Over)), None) = (&self.over, &self.outcome) {
-                                self.run.settle()?;
-                                return Ok(Some(Halt::Asked(over.clone())));
-                            }
-                            if let (Outgrown::Now, Some(words)) = (self.outgrown, &self.interrupt) {
-                                self.run.settle()?;
-                                seat.child.send(words.clone());
-                                self.outgrown = Outgrown::Told;
-                            }
-                        }
-                        Some(RawLine::TooLong { .. }) => {}
-                        None => return Ok(None),
+                    let Some(line) = line else { return Ok(None) };
+                    self.take_line(&mut *seat.decoder, line)?;
+                    if let (Some((over, RequestEnd::Over)), None) = (&self.over, &self.outcome) {
+                        self.run.settle()?;
+                        return Ok(Some(Halt::Asked(over.clone())));
+                    }
+                    if let (Outgrown::Now, Some(words)) = (self.outgrown, &self.interrupt) {
+                        self.run.settle()?;
+                        seat.child.send(words.clone());
+                        self.outgrown = Outgrown::Told;
                     }
                 }
                 () = &mut timer, if next.is_some() => {
@@ -279,17 +275,25 @@ impl<'a> Live<'a> {
         let give_up = Instant::now() + INTERRUPT_GRACE;
         while self.outcome.is_none() {
             match tokio::time::timeout_at(give_up, seat.child.line()).await {
-                Ok(Some(RawLine::Line(line))) => seat.decoder.line(line, &mut self.events),
-                Ok(Some(RawLine::TooLong { .. })) => {}
+                Ok(Some(line)) => self.take_line(&mut *seat.decoder, line)?,
                 Ok(None) | Err(_) => return Ok(false),
             }
-            self.take_events()?;
             self.run.settle()?;
         }
         Ok(true)
     }
 
-    fn take_events(&mut self) -> Result<(), RunError> {
+    /// Takes in a line of the stream; also one that comes while the process is being ended, since a request that it
+    /// tells of was paid for, and a session that it names can be gone on with.
+    fn take_line(&mut self, decoder: &mut dyn Decoder, line: RawLine<'_>) -> Result<(), RunError> {
+        match line {
+            RawLine::Line(line) => decoder.line(line, &mut self.events),
+            // It may have been the end of any call that is open, and the usage of a request.
+            RawLine::TooLong { .. } => {
+                self.tools.clear();
+                self.tally.context = None;
+            }
+        }
         let mut events = std::mem::take(&mut self.events);
         for event in events.drain(..) {
             self.take(event)?;

@@ -16,7 +16,8 @@ use serde::Serialize;
 use super::super::project::{Setup, is_installed};
 use super::super::report::CliError;
 use super::first_agent;
-use crate::engine::{self, BesideAccount, Launch, ProcessKind, SessionChoice, Turn};
+use crate::engine::{self, BesideAccount, Launch, ProcessKind, SessionChoice};
+use crate::event::LeaseKind;
 use crate::ids::EngineName;
 use crate::mask;
 use crate::plan::Plan;
@@ -24,6 +25,7 @@ use crate::plan::build::{Request, build};
 use crate::process::{Child, Finish, Keep, Limits};
 use crate::provider::{Bodies, Options, Provider, Scenario};
 use crate::prune::prefix::difference;
+use crate::session::lease::{Framing, Texts, sent};
 use crate::view::json;
 use crate::visible;
 
@@ -142,9 +144,9 @@ async fn first_request(scratch: &Scratch<'_>, prompt: &str, number: usize) -> Re
     let spec = adapter.launch(&launch).map_err(|error| format!("{error}; {}", error.hint))?;
     let mut child = Child::spawn(&spec, Keep::default(), Limits::default())
         .map_err(|error| format!("{error}; {}", error.hint()))?;
-    let system = launch.system.clone();
-    let turn = Turn { text: prompt.to_owned(), system, first: true, process: ProcessKind::OneShot };
-    child.send(adapter.prompt(&turn));
+    let framing = Framing::of(&launch.system, adapter.facts().system_by_flag);
+    let text = sent(LeaseKind::Cold, Texts { framing, replay: prompt, newest: prompt });
+    child.send(adapter.prompt(&text, ProcessKind::OneShot));
     child.close_stdin();
     let all = async { while child.line().await.is_some() {} };
     let in_time = tokio::time::timeout(TURN_LIMIT, all).await.is_ok();
