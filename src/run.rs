@@ -46,7 +46,7 @@ use crate::economy::requests::Requests;
 use crate::envelope::{Schema, SchemaError};
 use crate::event::{Event, Outcome, PhaseReused, Record, RunEnd, Step, StepSkipped, Waiting};
 use crate::host::zone::Zone;
-use crate::ids::{PhaseName, RunId};
+use crate::ids::{AgentName, PhaseName, RunId};
 use crate::mask::Mask;
 use crate::plan::when::WhenError;
 use crate::plan::{Plan, Stop};
@@ -127,6 +127,15 @@ pub enum RunError {
         /// What is wrong with the template.
         #[source]
         source: crate::plan::prompt::PromptError,
+    },
+    /// An engine's session file is in the way of a fresh session.
+    #[error("cannot leave the session of {agent}")]
+    Archive {
+        /// The agent.
+        agent: AgentName,
+        /// Why it could not be moved aside.
+        #[source]
+        source: StoreError,
     },
     /// The log does not fit together: written by another program, or a fault of fia's.
     #[error("the log of run `{run}` does not fit together")]

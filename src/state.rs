@@ -249,22 +249,24 @@ pub struct Spend {
     pub unknown_cost: u32,
     /// Turns in all.
     pub turns: u32,
-    /// Agents whose turn has begun and not ended.
-    pub open: BTreeSet<AgentName>,
+    /// Turns that have begun and not ended, by agent: what their requests showed is in none of the sums yet.
+    pub open: BTreeMap<AgentName, OpenTurn>,
     /// Milliseconds of earlier stretches; of one that was killed, up to its last record.
     pub earlier_ms: u64,
 }
 
-impl Spend {
-    /// Takes turns as lost, whose end nobody recorded: what they spent stays unknown.
-    fn lose_turns(&mut self, agents: impl IntoIterator<Item = AgentName>) {
-        for agent in agents {
-            if self.open.remove(&agent) {
-                (self.unknown_usage, self.unknown_cost) = (self.unknown_usage + 1, self.unknown_cost + 1);
-            }
-        }
-    }
+/// A turn whose end is not recorded.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OpenTurn {
+    /// Its phase; none of a question between stretches.
+    pub phase: Option<PhaseName>,
+    /// Tokens of its requests so far.
+    pub usage: Usage,
+    /// Dollars of those whose prices are known.
+    pub cost_usd: f64,
+}
 
+impl Spend {
     /// Tokens, or `None` when those of any turn are unknown.
     pub fn known_usage(&self) -> Option<Usage> {
         (self.unknown_usage == 0 && self.open.is_empty()).then_some(self.usage)

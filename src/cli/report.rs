@@ -158,6 +158,7 @@ impl From<RunError> for CliError {
             RunError::Condition(_)
             | RunError::Schema(_)
             | RunError::Prompt { .. }
+            | RunError::Archive { .. }
             | RunError::Log { .. }
             | RunError::File { .. } => {
                 Self::Machine { message: error.to_string(), hint: None, source: error.source().map(boxed) }

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use chrono::Utc;
 use clap::Args;
 use tokio::sync::watch;
+use tokio::time::MissedTickBehavior;
 
 use super::asking::{self, Asker};
 use super::notify;
@@ -160,6 +161,8 @@ async fn see_through(begun: &Begun, screen: &Screen, mut level: watch::Receiver<
     let going = begun.run.go();
     tokio::pin!(going);
     let mut ticks = tokio::time::interval(TICK);
+    // After a long question there is one tick to make good, not one for each that was missed.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         tokio::select! {
             biased;

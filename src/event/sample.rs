@@ -180,7 +180,8 @@ impl Draw {
                                 "new": self.flag()}),
             "context" => {
                 let context = self.whole();
-                json!({"context_tokens": self.maybe(context), "window": self.whole(), "usage": self.usage()})
+                json!({"context_tokens": self.maybe(context), "window": self.whole(), "usage": self.usage(),
+                       "cost_usd": self.fraction()})
             }
             "tool_call" => json!({"agent": self.text(), "tool": self.text(), "ok": self.flag(),
                                   "elapsed_ms": self.whole()}),

@@ -117,6 +117,15 @@ impl RunDir {
         Some(format!("agents/{agent}/{last}"))
     }
 
+    /// Removes all of a run that did not come to a beginning.
+    ///
+    /// # Errors
+    ///
+    /// When something of it cannot be removed.
+    pub fn discard(&self) -> Result<(), StoreError> {
+        fs::remove_dir_all(self.path()).map_err(StoreError::io("remove", self.path()))
+    }
+
     /// Moves a file that cannot be read out of the way, to `NAME.damaged`, in the place of one that went before it.
     /// Returns that name.
     ///

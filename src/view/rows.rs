@@ -364,7 +364,7 @@ impl ModelRow {
 }
 
 /// A turn whose end is not in the log yet.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct OpenTurn {
     /// The phase.
     pub phase: Option<PhaseName>,
@@ -372,6 +372,9 @@ pub struct OpenTurn {
     pub requests: u64,
     /// What they reported.
     pub tokens: Usage,
+    /// Dollars of those whose prices are known.
+    #[serde(default)]
+    pub cost_usd: f64,
 }
 
 /// A step that was passed over.

@@ -235,6 +235,7 @@ impl Story {
                 context_tokens: Some(context),
                 window: Some(200_000),
                 usage: Some(usage),
+                cost_usd: None,
             }));
         }
         self

@@ -112,6 +112,41 @@ fn r10_7_closed_pipes_do_not_end_a_run() {
 }
 
 #[test]
+fn r10_1_what_an_engine_says_while_it_is_being_ended_counts() {
+    let project = hanging();
+    let home = project.env().home();
+    let engine = home.join("engine.sh");
+    // Its session and what its only request cost are told when it is asked to end.
+    let script = r#"#!/bin/sh
+trap 'echo "{\"type\":\"session\",\"id\":\"s\",\"model\":\"m\",\"window\":9000}"
+echo "{\"type\":\"request\",\"usage\":{\"input\":100,\"output\":20,\"cache_read\":3,\"cache_write\":0}}"; exit 0' TERM
+cat >/dev/null
+touch "$HOME/ready"
+while :; do sleep 0.05; done
+"#;
+    fs::write(&engine, script).unwrap();
+    fs::set_permissions(&engine, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let config = project.env().read("fia.config.yaml");
+    let program = format!("{{ program: {} }}", engine.display());
+    project.env().write("fia.config.yaml", &config.replace("{ script: rehearsal.yaml }", &program));
+    let running = project.start(&["run", "slow", "x"]);
+    let give_up = Instant::now() + Duration::from_secs(60);
+    while !home.join("ready").exists() && Instant::now() < give_up {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    running.signal(Signal::INT);
+    assert_eq!(running.finish().end(), "exit 130");
+    let log = project.log();
+    let sessions =
+        log.all(|event| if let Event::Session(seen) = event { Some(seen.session_id.to_string()) } else { None });
+    assert_eq!(sessions, ["s"]);
+    let spent =
+        log.all(|event| if let Event::AgentEnd(end) = event { Some((end.usage, end.context_tokens)) } else { None });
+    let usage = Usage { input: 100, output: 20, cache_read: 3, ..Usage::default() };
+    assert_eq!(spent, [(Some(usage), Some(103))]);
+}
+
+#[test]
 fn r10_5_a_stop_without_a_reason_says_that_it_was_asked_for() {
     let project = hanging();
     let running = project.start(&["run", "slow", "x"]);
@@ -150,39 +185,4 @@ fn r10_5_a_stop_that_came_in_the_last_phase_is_no_stop_of_the_run_that_met_its_g
     assert_eq!(running.finish().end(), "exit 0");
     assert_eq!(project.fia(&["stop", "--status"]).stdout, "not stopped: this repository\n");
     assert_eq!(project.fia(&["resume", "r", "-q"]).end(), "exit 0");
-}
-
-#[test]
-fn r10_1_what_an_engine_says_while_it_is_being_ended_counts() {
-    let project = hanging();
-    let home = project.env().home();
-    let engine = home.join("engine.sh");
-    // Its session and what its only request cost are told when it is asked to end.
-    let script = r#"#!/bin/sh
-trap 'echo "{\"type\":\"session\",\"id\":\"s\",\"model\":\"m\",\"window\":9000}"
-echo "{\"type\":\"request\",\"usage\":{\"input\":100,\"output\":20,\"cache_read\":3,\"cache_write\":0}}"; exit 0' TERM
-cat >/dev/null
-touch "$HOME/ready"
-while :; do sleep 0.05; done
-"#;
-    fs::write(&engine, script).unwrap();
-    fs::set_permissions(&engine, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let config = project.env().read("fia.config.yaml");
-    let program = format!("{{ program: {} }}", engine.display());
-    project.env().write("fia.config.yaml", &config.replace("{ script: rehearsal.yaml }", &program));
-    let running = project.start(&["run", "slow", "x"]);
-    let give_up = Instant::now() + Duration::from_secs(60);
-    while !home.join("ready").exists() && Instant::now() < give_up {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    running.signal(Signal::INT);
-    assert_eq!(running.finish().end(), "exit 130");
-    let log = project.log();
-    let sessions =
-        log.all(|event| if let Event::Session(seen) = event { Some(seen.session_id.to_string()) } else { None });
-    assert_eq!(sessions, ["s"]);
-    let spent =
-        log.all(|event| if let Event::AgentEnd(end) = event { Some((end.usage, end.context_tokens)) } else { None });
-    let usage = Usage { input: 100, output: 20, cache_read: 3, ..Usage::default() };
-    assert_eq!(spent, [(Some(usage), Some(103))]);
 }

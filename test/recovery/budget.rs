@@ -8,6 +8,13 @@ const FIVE: &str = "phases:\n  build: [{ usage: { input: 900, output: 100, cache
     { write: { a: '1' } }, { write: { b: '1' } }, { write: { c: '1' } }, { write: { d: '1' } } ] }]\n\
     \x20 polish: [{ usage: { input: 900, output: 100, cache_read: 0, cache_write: 0 } }]\n";
 
+/// The same with an engine that stands still in the place of a write, and says nothing more, until a file is there.
+fn five_that_wait_at(write: &str) -> String {
+    let write = format!("{{ write: {{ {write}: '1' }} }}");
+    assert!(FIVE.contains(&write));
+    FIVE.replace(&write, "{ run: 'until [ -e ../go ]; do sleep 0.01; done' }")
+}
+
 fn story(stop: &str) -> Story {
     Story::new("model: one", &format!("engines: {{ SCRIPTED }}\nstop: {{ {stop} }}\n"), FIVE)
 }
@@ -21,7 +28,8 @@ fn requests(told: &Told) -> Vec<(String, u32)> {
 
 #[tokio::test]
 async fn r10_3_a_turn_ends_with_the_request_that_used_up_the_budget_of_its_phase() {
-    let mut story = story("phase_token_budget: 3000");
+    let more = "engines: { SCRIPTED }\nstop: { phase_token_budget: 3000 }\n";
+    let mut story = Story::new("model: one", more, &five_that_wait_at("c"));
     let told = story.run().await;
     assert_eq!(requests(&told), [("Stopped".to_owned(), 3)]);
     assert_eq!(
@@ -44,6 +52,7 @@ async fn r10_3_a_turn_ends_with_the_request_that_used_up_the_budget_of_its_phase
     let told = story.resume().await;
     assert_eq!((told.outcome, requests(&told)), (Outcome::BudgetExhausted, Vec::new()));
     story.reconfigure("phase_token_budget: 3000", "phase_token_budget: 30000");
+    std::fs::write(story.env.work().with_file_name("go"), "").expect("a file");
     assert_eq!(story.resume().await.outcome, Outcome::GoalMet);
 }
 
@@ -69,11 +78,32 @@ async fn r10_3_a_budget_that_is_not_used_up_ends_nothing() {
 async fn r10_3_dollars_of_an_unfinished_turn_count_where_the_model_has_prices() {
     let priced = "models: { one: { prices: { input: 1000, output: 1000, cache_read: 1, write_5m: 1, write_1h: 1 }, as_of: 2026-11-01 } }\n";
     let more = format!("engines: {{ SCRIPTED }}\nstop: {{ cost_budget_usd: 2 }}\n{priced}");
-    let told = Story::new("model: one", &more, FIVE).run().await;
+    let told = Story::new("model: one", &more, &five_that_wait_at("b")).run().await;
     assert_eq!(requests(&told), [("Stopped".to_owned(), 2)], "a dollar a request");
     assert_eq!(told.outcome, Outcome::BudgetExhausted);
     let unpriced = story("cost_budget_usd: 2").run().await;
     assert_eq!(requests(&unpriced).len(), 2, "without prices the turn's own report counts, at its end");
+}
+
+#[tokio::test]
+async fn r10_3_agents_of_a_block_see_what_all_of_them_have_used() {
+    let agents = "model: one, writes: [] }\n  - { name: second, model: one, writes: []";
+    let block = "      - { name: both, parallel: [{ name: one, agent: builder }, { name: two, agent: second }] }\n\
+                 engines: { SCRIPTED }\nstop: { token_budget: 5000 }\n";
+    let turn = |first: &str| {
+        let usage = "{ input: 900, output: 100, cache_read: 0, cache_write: 0 }";
+        let rest = "{ run: 'true' }, { run: 'true' }, { run: 'true' }";
+        format!("[{{ usage: {usage}, do: [{first}{rest}] }}]")
+    };
+    let (waits, comes) = ("{ run: 'until [ -e ../two ]; do sleep 0.01; done' }, ", "{ run: 'touch ../two' }, ");
+    let of_block = format!("one: {}, two: {}", turn(waits), turn(comes));
+    let one = "[{ usage: { input: 900, output: 100, cache_read: 0, cache_write: 0 } }]";
+    let script = format!("phases: {{ build: {one}, polish: {one}, {of_block} }}");
+    let told = Story::new(agents, block, &script).run().await;
+    assert_eq!(told.outcome, Outcome::BudgetExhausted);
+    let (ended, made): (Vec<_>, Vec<_>) = requests(&told)[2..].iter().cloned().unzip();
+    assert_eq!(ended, ["Stopped", "Stopped"]);
+    assert!((3..=4).contains(&made.iter().sum::<u32>()), "three are left, and one may be under way: {made:?}");
 }
 
 #[tokio::test]
