@@ -8,11 +8,14 @@ const FIVE: &str = "phases:\n  build: [{ usage: { input: 900, output: 100, cache
     { write: { a: '1' } }, { write: { b: '1' } }, { write: { c: '1' } }, { write: { d: '1' } } ] }]\n\
     \x20 polish: [{ usage: { input: 900, output: 100, cache_read: 0, cache_write: 0 } }]\n";
 
-/// The same with an engine that stands still in the place of a write, and says nothing more, until a file is there.
+/// A tool that an engine stands still in, and says nothing more, until a file is there.
+const STANDS_STILL: &str = "{ run: 'until [ -e ../go ]; do sleep 0.01; done' }";
+
+/// The same five with an engine that stands still in the place of a write.
 fn five_that_wait_at(write: &str) -> String {
     let write = format!("{{ write: {{ {write}: '1' }} }}");
     assert!(FIVE.contains(&write));
-    FIVE.replace(&write, "{ run: 'until [ -e ../go ]; do sleep 0.01; done' }")
+    FIVE.replace(&write, STANDS_STILL)
 }
 
 fn story(stop: &str) -> Story {
@@ -92,8 +95,7 @@ async fn r10_3_agents_of_a_block_see_what_all_of_them_have_used() {
                  engines: { SCRIPTED }\nstop: { token_budget: 5000 }\n";
     let turn = |first: &str| {
         let usage = "{ input: 900, output: 100, cache_read: 0, cache_write: 0 }";
-        let rest = "{ run: 'true' }, { run: 'true' }, { run: 'true' }";
-        format!("[{{ usage: {usage}, do: [{first}{rest}] }}]")
+        format!("[{{ usage: {usage}, do: [{first}{STANDS_STILL}] }}]")
     };
     let (waits, comes) = ("{ run: 'until [ -e ../two ]; do sleep 0.01; done' }, ", "{ run: 'touch ../two' }, ");
     let of_block = format!("one: {}, two: {}", turn(waits), turn(comes));
