@@ -9,6 +9,7 @@ use std::time::Duration;
 use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 use serde_json::Value;
+use tokio::net::TcpSocket;
 
 use crate::support::program::Running;
 use crate::support::project::Project;
@@ -107,7 +108,10 @@ fn a_webhook_that_fails_never_fails_a_run_and_its_address_is_not_shown() {
     assert_eq!(finished.end(), "exit 0", "{finished}");
     assert!(finished.stderr.contains("a webhook of `notify` was not told: it answered 500"), "{finished}");
     assert!(!finished.stderr.contains("secret-path"), "{finished}");
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // Bound and not listening: nobody else gets the port.
+    let taken = TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let nobody = taken.local_addr().unwrap();
     let finished = notifying(&format!("http://{nobody}/hook/secret-path")).fia(&["run", "prompt", "do it"]);
     assert_eq!(finished.end(), "exit 0", "{finished}");
     assert!(finished.stderr.contains("a webhook of `notify` was not told: "), "{finished}");

@@ -12,7 +12,9 @@ fn steps() -> Value {
 
 #[test]
 fn r11_7_two_runs_at_once_each_in_a_work_tree_of_its_own_both_meet_their_goal() {
-    let lab = Lab::new(&steps(), &json!({"build": [shell(&["sleep 0.5; echo \"$PWD\" > src/a"])]}));
+    // Each waits for the other.
+    let meet = "touch \"$HOME/${PWD##*/}\"; until [ -e ~/one -a -e ~/two ]; do sleep 0.01; done; echo \"$PWD\" > src/a";
+    let lab = Lab::new(&steps(), &json!({"build": [shell(&[meet])]}));
     lab.env.write("README", "the user is at work here\n");
     let start = |id: &str| Running::start(&mut lab.command(&["run", "w", "do it", "--run", id, "--worktree"]), "");
     let both = [("one", start("one")), ("two", start("two"))];
