@@ -179,7 +179,9 @@ pub fn hear<'a>(rows: &'a [Row], listener: &Listener<'a>, watermarks: &Watermark
     let answered = listener.answered.and_then(|id| rows.iter().rfind(|row| row.id == id));
     let roots: HashMap<&str, &Row> = rows.iter().rev().map(|row| (row.id.as_str(), row)).collect();
     let mut lists: BTreeMap<&str, Vec<&Row>> = BTreeMap::from([("", Vec::new())]);
-    rows.iter().for_each(|row| lists.entry(&row.thread).or_default().push(row));
+    for row in rows {
+        lists.entry(&row.thread).or_default().push(row);
+    }
     let heard = lists.into_iter().filter_map(|(thread, list)| {
         let root = roots.get(thread).copied().filter(|_| !thread.is_empty());
         let is_heard = thread.is_empty() || is_part_of(listener, thread, root, &list, answered);
