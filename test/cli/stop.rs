@@ -7,7 +7,7 @@ use fia::host::Presence;
 use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 
-use super::resume::{await_presence, hanging, marks};
+use super::resume::{await_presence, hanging, mark, marks};
 use crate::support::program::wait;
 
 #[test]
@@ -99,6 +99,34 @@ fn r10_7_a_second_signal_kills_at_once() {
 }
 
 #[test]
+fn r10_7_a_second_signal_kills_an_engine_that_is_asked_at_once() {
+    let project = hanging();
+    project.env().write("rehearsal.yaml", "phases: {}\n");
+    assert_eq!(project.fia(&["run", "slow", "x", "-q"]).end(), "exit 0");
+    // An engine that ignores SIGTERM.
+    let script = "#!/bin/sh\ntrap 'touch ../told' TERM\ntouch ../asked\nwhile :; do sleep 1; done\n";
+    let engine = project.env().write_program(project.env().home().join("engine.sh"), script);
+    let config = project.env().read("fia.config.yaml");
+    let program = format!("{{ program: {} }}", engine.display());
+    project.env().write("fia.config.yaml", &config.replace("{ script: rehearsal.yaml }", &program));
+    let running = project.start(&["ask", "@builder", "still there?"]);
+    running.until("asked", || project.env().work().with_file_name("asked").exists());
+    running.signal(Signal::INT);
+    running.until("told", || project.env().work().with_file_name("told").exists());
+    running.signal(Signal::TERM);
+    let finished = running.finish();
+    assert_eq!(finished.end(), "exit 130", "{finished}");
+    let log = project.log();
+    // Its grace is over with the second signal, and nothing is left that could record an end.
+    assert_eq!(log.story(&["agent_start", "agent_end"])[2..], ["agent_start"]);
+    let asked = log.all(|event| match event {
+        Event::AgentStart(start) => Some(mark(start)),
+        _ => None,
+    });
+    await_presence(&asked[1], Presence::Gone);
+}
+
+#[test]
 fn r10_7_closed_pipes_do_not_end_a_run() {
     let project = hanging();
     project.env().write("rehearsal.yaml", "phases: {}\n");
@@ -165,4 +193,18 @@ fn r10_5_whatever_has_the_name_of_a_stop_file_stops_and_a_resume_takes_it_away()
     let resumed = project.fia(&["resume", "-q"]);
     assert_eq!(resumed.end(), "exit 0", "{resumed}");
     assert!(!stop.exists());
+}
+
+#[test]
+fn r10_5_a_stop_that_came_in_the_last_phase_is_no_stop_of_the_run_that_met_its_goal() {
+    let project = hanging()
+        .script("phases: { build: [{ do: [{ run: 'touch ../at; until [ -e ../go ]; do sleep 0.01; done' }] }] }\n");
+    let running = project.start(&["run", "slow", "x", "--run", "r", "-q"]);
+    running.until("at", || project.env().work().with_file_name("at").exists());
+    assert_eq!(project.fia(&["stop"]).end(), "exit 0");
+    assert!(project.fia(&["stop", "--status"]).stdout.contains("\nstopped: run r (asked by `fia stop`)\n"));
+    fs::write(project.env().work().with_file_name("go"), "").unwrap();
+    assert_eq!(running.finish().end(), "exit 0");
+    assert_eq!(project.fia(&["stop", "--status"]).stdout, "not stopped: this repository\n");
+    assert_eq!(project.fia(&["resume", "r", "-q"]).end(), "exit 0");
 }

@@ -69,6 +69,22 @@ fn r11_7_a_linked_work_tree_shares_the_data_directory_of_the_main_one() {
 }
 
 #[test]
+fn r11_7_an_undo_in_a_linked_work_tree_leaves_the_stat_cache_of_the_main_one_alone() {
+    let lab = Lab::new(&steps(), &json!({"build": [shell(&["echo built > src/a"])]}));
+    lab.env.git(&["worktree", "add", "--quiet", "--detach", "../linked"]);
+    let linked = lab.env.work().join("../linked");
+    let mut command = lab.command(&["run", "w", "do it", "--run", "r"]);
+    assert_eq!(super::support::program::run(command.current_dir(&linked)).end(), "exit 0");
+    for undo in [&["undo", "r"][..], &["undo", "r", "--apply"]] {
+        let finished = lab.fia(undo);
+        assert_eq!(finished.end(), "exit 0", "{finished}");
+        assert!(!lab.env.work().join(".fia/stat_cache").exists(), "no run has worked in the main one");
+    }
+    assert!(lab.env.work().join(".fia/worktrees/linked.stat_cache").exists());
+    assert_eq!(std::fs::read_to_string(linked.join("src/a")).unwrap(), "committed\n");
+}
+
+#[test]
 fn r11_7_a_run_that_does_not_begin_leaves_no_work_tree_behind() {
     let lab = Lab::new(&steps(), &json!({}));
     let ran = lab.fia(&["run", "w", "do it", "--run", "r", "--worktree"]);
