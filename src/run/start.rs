@@ -16,7 +16,7 @@ use super::resident::Residents;
 use super::site::{self, Site};
 use super::stop::StopFiles;
 use super::{Bells, Run, RunError, Watch, interrupted, orphan};
-use crate::envelope::{Schema, built_in};
+use crate::envelope::Schema;
 use crate::event::{Event, FORMAT, RunStart};
 use crate::host::zone::Zone;
 use crate::host::{self, Mark};
@@ -446,9 +446,11 @@ fn secrets(plan: &Plan) -> Mask {
 fn schemas(plan: &Plan) -> Result<BTreeMap<String, Schema>, crate::envelope::SchemaError> {
     let mut schemas = BTreeMap::new();
     for output in plan.steps.iter().flat_map(outputs) {
-        if let Some(source) = plan.schemas.get(output).cloned().or_else(|| built_in(output)) {
-            schemas.insert(output.to_owned(), Schema::compile(output, source)?);
-        }
+        let schema = match plan.schemas.get(output) {
+            Some(source) => Some(Schema::compile(output, source.clone())?),
+            None => Schema::built_in(output),
+        };
+        schemas.extend(schema.map(|schema| (output.to_owned(), schema)));
     }
     Ok(schemas)
 }
