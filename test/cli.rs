@@ -13,6 +13,8 @@ mod asking;
 mod bad_input;
 #[path = "cli/channel.rs"]
 mod channel;
+#[path = "cli/checks.rs"]
+mod checks;
 #[path = "cli/config.rs"]
 mod config;
 #[path = "cli/demo.rs"]
@@ -38,6 +40,8 @@ mod newest;
 mod notify;
 #[path = "cli/orphans.rs"]
 mod orphans;
+#[path = "cli/outside.rs"]
+mod outside;
 #[path = "cli/private.rs"]
 mod private;
 #[path = "cli/process_cases.rs"]
@@ -54,6 +58,8 @@ mod resume;
 mod rotation;
 #[path = "cli/run.rs"]
 mod run;
+#[path = "cli/session_lock.rs"]
+mod session_lock;
 #[path = "cli/simulate.rs"]
 mod simulate;
 #[path = "cli/stop.rs"]

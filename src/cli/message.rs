@@ -6,15 +6,18 @@ use std::process::ExitCode;
 use chrono::Utc;
 use clap::Args;
 
-use super::choose::{Wanted, choose};
+use super::choose::{Chosen, Wanted, choose};
 use super::held::ring;
 use super::project::Project;
 use super::report::CliError;
+use super::say;
 use crate::channel::{Row, RowKind, mentioned};
-use crate::event::Event;
+use crate::event::{Event, Outcome};
 use crate::ids::AgentName;
 use crate::plan::Plan;
 use crate::store::{Entry, LogReader, RunDir, StoreError, Tail, channel};
+use crate::view::human::handle;
+use crate::view::tables::Life;
 
 /// Arguments of `fia message`.
 #[derive(Debug, Args)]
@@ -36,29 +39,40 @@ pub(super) struct MessageArgs {
 /// Adds a message to the channel of a run.
 pub(super) fn message(args: &MessageArgs) -> Result<ExitCode, CliError> {
     let project = Project::open(None)?;
-    let dir = choose(&project.data, args.run.as_deref(), Wanted::Live, "fia message --run")?.dir;
+    let chosen = choose(&project.data, args.run.as_deref(), Wanted::Live, "fia message --run")?;
+    let dir = &chosen.dir;
     let text = words(&args.text)?;
-    let thread = args.thread.as_deref().map(|id| root(&dir, id)).transpose()?.unwrap_or_default();
+    let thread = args.thread.as_deref().map(|id| root(dir, id)).transpose()?.unwrap_or_default();
     let row = Row {
         id: String::new(),
         at: 0,
         kind: RowKind::User,
         from: args.from.clone(),
         thread,
-        mentions: mentioned(&text, &roster(&dir)?),
+        mentions: mentioned(&text, &roster(dir)?),
         text,
         session: None,
     };
     let row = channel::add_row(&dir.channel(), Utc::now().timestamp_millis(), row)?;
     ring(&project.data, dir.run())?;
     writeln!(io::stdout().lock(), "{}", row.id)?;
-    let heard = match row.mentions.as_slice() {
+    Ok(say(&format!("message {} in run {}: {}", row.id, dir.run(), heard(&chosen, &row.mentions))))
+}
+
+/// Who reads a message, and when.
+fn heard(chosen: &Chosen, mentions: &[AgentName]) -> String {
+    let handle = handle(chosen.dir.run());
+    let who = match mentions {
         [] => "its agents read it".to_owned(),
         named => format!("{} and whoever works next read it", list(named)),
     };
-    // A closed standard error takes no words.
-    let _gone = writeln!(anstream::stderr(), "message {} in run {}: {heard} at their next phase", row.id, dir.run());
-    Ok(ExitCode::SUCCESS)
+    match (chosen.life, chosen.projection.run.outcome) {
+        (Life::Alive, _) => format!("{who} at their next phase"),
+        (Life::Gone, Some(Outcome::GoalMet)) => {
+            format!("the run met its goal and goes on no more; an agent reads it when `fia ask --run {handle}` asks it")
+        }
+        (Life::Gone, _) => format!("nobody works on the run now; {who} once `fia resume {handle}` goes on"),
+    }
 }
 
 /// The words of a message as one text.

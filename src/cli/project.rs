@@ -3,19 +3,20 @@
 use std::path::{Path, PathBuf};
 
 use super::report::CliError;
+use super::say;
 use crate::config::{self, Loaded, Surroundings};
 use crate::engine;
 use crate::ids::EngineName;
+use crate::plan::EngineSettings;
 use crate::process::{CommandSpec, find_program};
+use crate::rehearsal::script::Script;
 use crate::solid;
 use crate::store::DataDir;
-use crate::tree::Repository;
+use crate::tree::{Repository, TreeError};
 
 /// What commands work on.
 pub(super) struct Project {
     pub(super) repository: Repository,
-    /// The configuration file, if there is one.
-    pub(super) file: Option<PathBuf>,
     pub(super) loaded: Loaded,
     /// The state of the main work tree, which its linked work trees share.
     pub(super) data: DataDir,
@@ -30,22 +31,63 @@ impl Project {
     /// The same, from another directory.
     pub(super) fn open_at(start: &Path, config: Option<&Path>) -> Result<Self, CliError> {
         let repository = Repository::discover(start)?;
-        let file = config::find(start, &repository.top, config, std::env::var_os("FIA_CONFIG").as_deref());
-        let engines = installed(&repository.top);
-        let loaded = config::load(file.as_deref(), Surroundings { top: &repository.top, engines: &engines })?;
+        let (_, loaded) = load(start, &repository.top, config)?;
         let data = DataDir::new(data_dir(&repository, &loaded.config.data_dir())?);
-        Ok(Self { repository, file, loaded, data })
+        Ok(Self { repository, loaded, data })
     }
 
     /// Says on standard error what of the configuration was not used as written.
     pub(super) fn warn(&self) {
-        use std::io::Write as _;
-        let mut err = anstream::stderr().lock();
-        for warning in &self.loaded.warnings {
-            // A closed standard error takes no warnings.
-            let _gone = writeln!(err, "warning: {warning}");
-        }
+        warn(&self.loaded);
     }
+}
+
+/// What commands work on that ask for no run: a configuration, in a repository or not.
+pub(super) struct Setup {
+    /// Where relative paths begin: the top of the repository, else the current directory.
+    pub(super) top: PathBuf,
+    pub(super) repository: Option<Repository>,
+    /// The configuration file, if there is one.
+    pub(super) file: Option<PathBuf>,
+    pub(super) loaded: Loaded,
+}
+
+impl Setup {
+    /// Reads the configuration that holds in the current directory.
+    pub(super) fn open(config: Option<&Path>) -> Result<Self, CliError> {
+        let start = super::current_dir()?;
+        let repository = match Repository::discover(&start) {
+            Ok(repository) => Some(repository),
+            Err(TreeError::NotARepository { .. } | TreeError::NoWorkTree { .. } | TreeError::NoGit { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let top = repository.as_ref().map_or_else(|| start.clone(), |repository| repository.top.clone());
+        let (file, loaded) = load(&start, &top, config)?;
+        Ok(Self { top, repository, file, loaded })
+    }
+}
+
+/// The configuration file that holds at `start`, and what it says.
+fn load(start: &Path, top: &Path, named: Option<&Path>) -> Result<(Option<PathBuf>, Loaded), CliError> {
+    let file = config::find(start, top, named, std::env::var_os("FIA_CONFIG").as_deref());
+    let loaded = config::load(file.as_deref(), Surroundings { top, engines: &installed(top) })?;
+    Ok((file, loaded))
+}
+
+/// Says on standard error what of a configuration was not used as written.
+pub(super) fn warn(loaded: &Loaded) {
+    for warning in &loaded.warnings {
+        say(&format!("warning: {warning}"));
+    }
+}
+
+/// Reads the script of the scripted engine, if the configuration names one.
+pub(super) fn check_script(loaded: &Loaded, top: &Path) -> Result<(), CliError> {
+    let script: Option<String> = loaded.config.at("/engines/scripted/script");
+    let Some(script) = script else { return Ok(()) };
+    let read = Script::load(&top.join(&script), &script);
+    let hint = "correct the script, or name another one as `engines.scripted.script`";
+    read.map(drop).map_err(|problem| CliError::usage(format!("the script cannot be used: {problem}"), hint))
 }
 
 /// The data directory: that of the main work tree, which its linked work trees share. A bare repository has no main
@@ -59,12 +101,17 @@ fn data_dir(repository: &Repository, configured: &str) -> Result<PathBuf, CliErr
 
 /// Engines whose program is there, best first.
 pub(super) fn installed(top: &Path) -> Vec<EngineName> {
-    EngineName::ALL.into_iter().filter(|name| *name != EngineName::Scripted && is_installed(*name, top)).collect()
+    EngineName::ALL.into_iter().filter(|name| *name != EngineName::Scripted && is_installed(*name, None, top)).collect()
 }
 
-/// Whether the program of an engine is there; the scripted one always is.
-pub(super) fn is_installed(name: EngineName, top: &Path) -> bool {
-    let programs = engine::for_name(name).facts().programs;
-    name == EngineName::Scripted
-        || programs.iter().any(|program| find_program(&CommandSpec::new(*program, top)).is_ok())
+/// Whether the program of an engine is there; that of the scripted one always is, unless another is configured.
+pub(super) fn is_installed(name: EngineName, settings: Option<&EngineSettings>, top: &Path) -> bool {
+    let configured = settings.and_then(|settings| settings.program.as_deref());
+    (name == EngineName::Scripted && configured.is_none()) || program(name, configured, top).is_some()
+}
+
+/// Where the program of an engine is: the configured one, else the first of its own names that is there.
+pub(super) fn program(name: EngineName, configured: Option<&str>, top: &Path) -> Option<PathBuf> {
+    let names = configured.map_or_else(|| engine::for_name(name).facts().programs.to_vec(), |program| vec![program]);
+    names.iter().find_map(|name| find_program(&CommandSpec::new(*name, top)).ok())
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use super::project::Project;
 use crate::tree::Worktree;
 use crate::view::projection::Projection;
+use crate::visible;
 
 /// Says it for a run that is over and whose work tree is still there; nothing for other runs.
 pub(super) fn say(project: &Project, state: &Projection, out: &mut dyn Write) {
@@ -20,6 +21,6 @@ pub(super) fn say(project: &Project, state: &Projection, out: &mut dyn Write) {
     let _gone = writeln!(
         out,
         "  work tree  {}\n  take over  {keep}\n  then       {remove}\n  throw away {discard}",
-        path.display()
+        visible::line(&path.display().to_string())
     );
 }

@@ -14,7 +14,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::signal::unix::SignalKind;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::stderr::Errors;
 use super::{CommandSpec, Limits, OWNER, SpawnError, find_program};
@@ -25,7 +25,10 @@ use crate::lines::{Lines, RawLine};
 const STDIN_QUEUE: usize = 1024;
 
 /// How long a program file may be open for writing before that is an error.
-const BUSY_PATIENCE: Duration = Duration::from_secs(1);
+const BUSY_PATIENCE: Duration = Duration::from_millis(500);
+
+/// The most that a pipe holds (`/proc/sys/fs/pipe-max-size`, pipe(7)).
+pub(super) const PIPE_BYTES: usize = 1024 * 1024;
 
 /// Where the output of a child is kept, byte for byte; `None` keeps it nowhere.
 #[derive(Debug, Default)]
@@ -211,12 +214,30 @@ impl Child {
                 Fill::More
             }
             Some(0) => self.close(),
+            None if self.take_ready().await => self.close(),
             None => {
                 self.held_open = true;
                 self.signal(Signal::KILL);
                 self.close()
             }
         }
+    }
+
+    /// Takes what lies in the pipe already, and no more than one holds. Whether that was the end of the output. Safe
+    /// to cancel.
+    async fn take_ready(&mut self) -> bool {
+        let mut left = PIPE_BYTES;
+        while left > 0 {
+            match timeout(Duration::ZERO, read(&mut self.stdout, self.lines.space())).await {
+                Ok(Ok(bytes @ 1..)) => {
+                    self.transcript.add(self.lines.filled(bytes));
+                    left = left.saturating_sub(bytes);
+                }
+                Ok(Ok(0) | Err(_)) => return true,
+                Err(_) => return false,
+            }
+        }
+        false
     }
 
     fn close(&mut self) -> Fill {
@@ -231,11 +252,11 @@ impl Child {
         }
     }
 
-    /// Kills what it started outside of its group. Only for a child that is not left to end by itself.
-    pub(super) fn kill_strays(&self, patience: Duration) {
-        if let Some(owner) = &self.owner {
-            host::kill_owned(OWNER, |value| value == owner.as_bytes(), patience);
-        }
+    /// What kills all that it started outside of its group, and waits for their end on the thread that calls it. Only
+    /// for a child that is not left to end by itself.
+    pub(super) fn stray_killer(&self) -> Option<impl FnOnce(Duration) + Send + 'static> {
+        let owner = self.owner.clone()?;
+        Some(move |patience| host::kill_owned(OWNER, |value| value == owner.as_bytes(), patience))
     }
 
     /// Signals the whole group. A group that is gone already is what was wanted.

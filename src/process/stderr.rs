@@ -2,10 +2,14 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::child::PIPE_BYTES;
 
 /// What is kept in memory: enough for the last words of any CLI.
 const TAIL_BYTES: usize = 64 * 1024;
@@ -33,6 +37,8 @@ pub(super) struct Kept {
     pub(super) tail: Vec<u8>,
     /// Why not all of it is on disk.
     pub(super) unsaved: Option<io::Error>,
+    /// Whether it was read to its end.
+    pub(super) whole: bool,
 }
 
 impl Errors {
@@ -77,14 +83,20 @@ async fn keep(
     loop {
         let read = tokio::select! {
             biased;
-            _ = &mut stop => break,
+            _ = &mut stop => {
+                kept.add_ready(&mut stream, &mut buffer, file.as_ref()).await;
+                break;
+            }
             Some(next) = files.recv() => {
                 (file, kept) = (next, Kept::default());
                 continue;
             }
             read = stream.read(&mut buffer) => read,
         };
-        let Ok(bytes @ 1..) = read else { break };
+        let Ok(bytes @ 1..) = read else {
+            kept.whole = true;
+            break;
+        };
         kept.add(&buffer[..bytes], file.as_ref());
     }
     let surplus = kept.tail.len().saturating_sub(TAIL_BYTES);
@@ -93,6 +105,24 @@ async fn keep(
 }
 
 impl Kept {
+    /// Takes what lies in the pipe already, and no more than one holds.
+    async fn add_ready(&mut self, stream: &mut (impl AsyncRead + Unpin), buffer: &mut [u8], file: Option<&File>) {
+        let mut left = PIPE_BYTES;
+        while left > 0 {
+            match timeout(Duration::ZERO, stream.read(buffer)).await {
+                Ok(Ok(bytes @ 1..)) => {
+                    self.add(&buffer[..bytes], file);
+                    left = left.saturating_sub(bytes);
+                }
+                Ok(Ok(0) | Err(_)) => {
+                    self.whole = true;
+                    return;
+                }
+                Err(_) => return,
+            }
+        }
+    }
+
     fn add(&mut self, bytes: &[u8], file: Option<&File>) {
         if let (Some(mut file), None) = (file, &self.unsaved) {
             self.unsaved = file.write_all(bytes).err();

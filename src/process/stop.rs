@@ -56,8 +56,11 @@ impl Child {
         }
         let stderr = self.end_errors().await;
         self.signal(Signal::KILL);
-        if how != Finish::Closing {
-            self.kill_strays(SETTLE);
+        if how != Finish::Closing
+            && let Some(kill) = self.stray_killer()
+        {
+            // Whether they ended in time makes no difference here.
+            let _ended = tokio::task::spawn_blocking(move || kill(SETTLE)).await;
         }
         let exit = self.reap().await;
         Ended {
@@ -97,8 +100,10 @@ impl Child {
     async fn end_errors(&mut self) -> super::stderr::Kept {
         let Some(mut errors) = self.stderr.take() else { return super::stderr::Kept::default() };
         let give_up = self.exited.unwrap_or_else(Instant::now) + self.limits.drain;
-        self.held_open |= timeout_at(give_up, errors.ended()).await.is_err();
-        errors.take().await
+        let _in_time = timeout_at(give_up, errors.ended()).await;
+        let kept = errors.take().await;
+        self.held_open |= !kept.whole;
+        kept
     }
 
     async fn reap(&mut self) -> Exit {
@@ -120,7 +125,9 @@ impl Drop for Child {
         self.feeder.abort();
         if !self.reaped {
             self.signal(Signal::KILL);
-            self.kill_strays(SETTLE);
+            if let Some(kill) = self.stray_killer() {
+                kill(SETTLE);
+            }
             // A killed process is gone in no time, unless it hangs in the kernel: then it is left to init.
             let patience = std::time::Instant::now() + SETTLE;
             while matches!(self.leader.try_wait(), Ok(None)) && std::time::Instant::now() < patience {

@@ -16,6 +16,7 @@ use crate::engine::{self, Decoder, Engine, Launch, ProcessKind, SessionChoice, f
 use crate::event::item::{TurnEnd, TurnOutcome};
 use crate::event::{Event, EvictionReason, LeaseKind, SessionEvicted};
 use crate::ids::{AgentName, EngineName, SessionId};
+use crate::lines::RawLine;
 use crate::plan::SessionMode;
 use crate::process::{Child, CommandSpec, Finish, Keep, Limits, OWNER};
 use crate::session::lease::{ProcessAge, lease_kind};
@@ -215,17 +216,25 @@ impl Run {
             let reason = EvictionReason::Lost;
             self.record(None, Event::SessionEvicted(SessionEvicted { agent: agent.clone(), reason }))?;
         }
-        Ok(Some(self.end_seat(seat, agent, Finish::Closing).await))
+        Ok(Some(self.end_seat(seat, agent, Finish::Closing, &mut |_, _| {}).await))
     }
 
-    /// Ends a process, and says how its turn ended if its stream did not.
-    pub(super) async fn end_seat(&self, mut seat: Seat, agent: &AgentName, how: Finish) -> TurnOutcome {
+    /// Ends a process, and says how its turn ended if its stream did not. Lines that still come go to `rest`.
+    pub(super) async fn end_seat(
+        &self,
+        mut seat: Seat,
+        agent: &AgentName,
+        how: Finish,
+        rest: &mut dyn FnMut(&mut dyn Decoder, RawLine<'_>),
+    ) -> TurnOutcome {
         if seat.process == ProcessKind::Resident {
             self.residents.pool.borrow_mut().remove(agent);
         }
-        let ended = seat.child.finish(how, &mut |_| {}).await;
-        seat.decoder.end(&ended.exit, &ended.stderr_tail).unwrap_or_else(|| {
-            let failure = failure::without_closing_event(ended.exit, &ended.stderr_tail);
+        let ended = seat.child.finish(how, &mut |line| rest(&mut *seat.decoder, line)).await;
+        // Of these words only an end is told: secrets are masked while they are whole.
+        let said = self.mask.text(&String::from_utf8_lossy(&ended.stderr_tail)).into_owned();
+        seat.decoder.end(&ended.exit, said.as_bytes()).unwrap_or_else(|| {
+            let failure = failure::without_closing_event(ended.exit, said.as_bytes());
             TurnOutcome { end: TurnEnd::Failed(failure), text: None, usage: None, cost: None }
         })
     }

@@ -17,7 +17,7 @@ use super::wait::Asked;
 use super::{Level, Run, RunError, millis};
 use crate::economy::prices::{self, ModelPrices};
 use crate::engine::failure;
-use crate::engine::{self, Engine, ProcessKind, SessionChoice, Turn};
+use crate::engine::{self, Decoder, Engine, ProcessKind, SessionChoice};
 use crate::event::item::{Cost, EngineEvent, Failure, Reset, TurnEnd, TurnOutcome};
 use crate::event::{
     AgentEnd, Compacted, Event, FailureKind, LeaseKind, Order, Outcome, SessionSeen, ToolCall, TurnStatus, Unreported,
@@ -30,6 +30,9 @@ use crate::session::lease::{Framing, Texts, sent};
 
 /// How long an engine may take to end its turn when it is asked; it answers within a tenth of a second.
 const INTERRUPT_GRACE: Duration = Duration::from_secs(5);
+
+/// Characters of the name of a `tool_call` record.
+const SUMMARY_CHARS: usize = 120;
 
 /// What a turn is to do.
 pub(super) struct TurnOrder<'a> {
@@ -100,14 +103,9 @@ impl Run {
             self.name_billing(asked, engine.facts(), spec)?;
         }
         self.sync()?;
-        let texts = Texts { framing: Framing::ByFlag, replay: &asked.prompt, newest: &asked.prompt };
-        let turn = Turn {
-            text: sent(seat.lease, texts),
-            system,
-            first: asked.session == SessionChoice::Fresh,
-            process: seat.process,
-        };
-        seat.child.send(engine.prompt(&turn));
+        let framing = Framing::of(&system, engine.facts().system_by_flag);
+        let text = sent(seat.lease, Texts { framing, replay: &asked.prompt, newest: &asked.prompt });
+        seat.child.send(engine.prompt(&text, seat.process));
         if seat.process == ProcessKind::OneShot {
             seat.child.close_stdin();
         }
@@ -126,7 +124,14 @@ impl Run {
             Some(Halt::Asked(_)) if live.interrupt(&mut seat).await? => Finish::Closing,
             Some(_) => Finish::Stop,
         };
-        let late = self.end_seat(seat, asked.agent, how).await;
+        let mut written = Ok(());
+        let mut rest = |decoder: &mut dyn Decoder, line: RawLine<'_>| {
+            if written.is_ok() && live.outcome.is_none() {
+                written = live.take_line(decoder, line);
+            }
+        };
+        let late = self.end_seat(seat, asked.agent, how, &mut rest).await;
+        written?;
         live.close(halt.as_ref(), Some(late)).map(Some)
     }
 }
@@ -234,22 +239,16 @@ impl<'a> Live<'a> {
                     self.run.record_pruning(self.asked)?;
                     quiet_since = Instant::now();
                     self.lines += u64::from(line.is_some());
-                    match line {
-                        Some(RawLine::Line(line)) => {
-                            seat.decoder.line(line, &mut self.events);
-                            self.take_events()?;
-                            if let (Some((over, RequestEnd::Over)), None) = (&self.over, &self.outcome) {
-                                self.run.settle()?;
-                                return Ok(Some(Halt::Asked(over.clone())));
-                            }
-                            if let (Outgrown::Now, Some(words)) = (self.outgrown, &self.interrupt) {
-                                self.run.settle()?;
-                                seat.child.send(words.clone());
-                                self.outgrown = Outgrown::Told;
-                            }
-                        }
-                        Some(RawLine::TooLong { .. }) => {}
-                        None => return Ok(None),
+                    let Some(line) = line else { return Ok(None) };
+                    self.take_line(&mut *seat.decoder, line)?;
+                    if let (Some((over, RequestEnd::Over)), None) = (&self.over, &self.outcome) {
+                        self.run.settle()?;
+                        return Ok(Some(Halt::Asked(over.clone())));
+                    }
+                    if let (Outgrown::Now, Some(words)) = (self.outgrown, &self.interrupt) {
+                        self.run.settle()?;
+                        seat.child.send(words.clone());
+                        self.outgrown = Outgrown::Told;
                     }
                 }
                 () = &mut timer, if next.is_some() => {
@@ -276,17 +275,25 @@ impl<'a> Live<'a> {
         let give_up = Instant::now() + INTERRUPT_GRACE;
         while self.outcome.is_none() {
             match tokio::time::timeout_at(give_up, seat.child.line()).await {
-                Ok(Some(RawLine::Line(line))) => seat.decoder.line(line, &mut self.events),
-                Ok(Some(RawLine::TooLong { .. })) => {}
+                Ok(Some(line)) => self.take_line(&mut *seat.decoder, line)?,
                 Ok(None) | Err(_) => return Ok(false),
             }
-            self.take_events()?;
             self.run.settle()?;
         }
         Ok(true)
     }
 
-    fn take_events(&mut self) -> Result<(), RunError> {
+    /// Takes in a line of the stream; also one that comes while the process is being ended, since a request that it
+    /// tells of was paid for, and a session that it names can be gone on with.
+    fn take_line(&mut self, decoder: &mut dyn Decoder, line: RawLine<'_>) -> Result<(), RunError> {
+        match line {
+            RawLine::Line(line) => decoder.line(line, &mut self.events),
+            // It may have been the end of any call that is open, and the usage of a request.
+            RawLine::TooLong { .. } => {
+                self.tools.clear();
+                self.tally.context = None;
+            }
+        }
         let mut events = std::mem::take(&mut self.events);
         for event in events.drain(..) {
             self.take(event)?;
@@ -318,10 +325,12 @@ impl<'a> Live<'a> {
                 self.record(Event::Compacted(Compacted { agent: self.asked.agent.clone(), before, after }))
             }
             EngineEvent::Text(text) => {
+                let text = self.run.mask.text(&text);
                 self.run.with_digest(self.asked.agent, |digest| digest.text(&text));
                 Ok(())
             }
             EngineEvent::ToolStarted { call, tool, summary, arguments } => {
+                let arguments = self.run.mask.text(&arguments);
                 self.run.with_digest(self.asked.agent, |digest| digest.tool(&tool, &arguments));
                 self.tools.insert(call, (Instant::now(), tool, summary));
                 self.request_over();
@@ -354,6 +363,7 @@ impl<'a> Live<'a> {
     fn keep_session(&mut self) -> Result<(), RunError> {
         let Some(session) = self.announced.take() else { return Ok(()) };
         self.session = Some(session.clone());
+        self.run.sessions.borrow_mut().hold(self.asked.choice.engine, &session)?;
         self.record(Event::Session(SessionSeen {
             agent: self.asked.agent.clone(),
             engine: self.asked.choice.engine,
@@ -364,13 +374,14 @@ impl<'a> Live<'a> {
     }
 
     fn tool_ended(&mut self, call: &str, ok: bool, first_line: &str) -> Result<(), RunError> {
-        self.run.with_digest(self.asked.agent, |digest| digest.result(ok, first_line));
+        let first_line = self.run.mask.text(first_line);
+        self.run.with_digest(self.asked.agent, |digest| digest.result(ok, &first_line));
         let Some((started, tool, summary)) = self.tools.remove(call) else { return Ok(()) };
         if self.tools.is_empty() && self.outgrown == Outgrown::No && self.is_outgrown() {
             self.outgrown = Outgrown::Now;
         }
         let elapsed_ms = millis(started.elapsed());
-        let summary = self.run.mask.text(&summary).into_owned();
+        let summary = self.run.mask.text(&summary).chars().take(SUMMARY_CHARS).collect();
         self.record(Event::ToolCall(ToolCall { summary, agent: self.asked.agent.clone(), tool, ok, elapsed_ms }))
     }
 

@@ -64,6 +64,22 @@ impl GitState {
         &self.checkout.head
     }
 
+    /// Names of what differs `now`; HEAD and refs with where they are.
+    pub(super) fn changed(&self, now: &Self, repository: &Repository) -> Vec<String> {
+        let (head, refs) = (&now.checkout.head, &now.checkout.refs);
+        let at = head.commit().or(head.branch()).unwrap_or("nowhere");
+        let mut names: Vec<String> = (head != self.head()).then(|| format!("HEAD ({at})")).into_iter().collect();
+        let known: BTreeSet<&String> = self.checkout.refs.keys().chain(refs.keys()).collect();
+        for name in known.into_iter().filter(|name| self.checkout.refs.get(*name) != refs.get(*name)) {
+            names.push(format!("{name} ({})", refs.get(name).map_or("deleted", String::as_str)));
+        }
+        let index = self.index.change(&now.index, repository);
+        names.extend((index == IndexChange::Different).then(|| "index".to_owned()));
+        let files: BTreeSet<_> = self.files.differing(&now.files, repository).into_iter().collect();
+        names.extend(files.iter().map(|file| format!(".git/{}", file.display())));
+        names
+    }
+
     /// Puts everything back that differs. Left alone are branches that another work tree has checked out and
     /// `fia/*` of other runs; `refs/remotes/` is not looked at.
     ///

@@ -130,7 +130,9 @@ impl Ending<'_> {
         let checks = phase.checks.iter().filter(|check| !check.passed);
         let gates = phase.gates.iter().filter(|gate| !gate.passed);
         checks
-            .map(|check| format!("failing: {} ({})", check.check, check.log))
+            .map(|check| {
+                format!("failing: {}{} ({})", check.check, words::timed_out(check.timed_out_minutes), check.log)
+            })
             .chain(gates.flat_map(|gate| gate.violations.iter().map(move |line| format!("{}: {line}", gate.gate))))
             .collect()
     }

@@ -84,7 +84,8 @@ impl Projection {
                 let agent = self.agent_mut(&unknown.agent, record.ts);
                 agent.unmetered |= unknown.what == Unreported::Tokens;
             }
-            Event::Compacted(compacted) => self.agent_mut(&compacted.agent, record.ts).context_tokens = compacted.after,
+            // What the engine says of it is no reading: the next message brings one (SPEC 6.1).
+            Event::Compacted(compacted) => self.agent_mut(&compacted.agent, record.ts).context_tokens = None,
             Event::PhaseReused(reused) => self.phase_reused(&reused.phase),
             Event::StepSkipped(skipped) => self.step_skipped(skipped),
             Event::Committed(committed) => self.committed(committed),
@@ -270,6 +271,7 @@ impl Projection {
                 check: check.check.to_string(),
                 passed: check.passed,
                 exit: check.exit,
+                timed_out_minutes: check.timed_out_minutes,
                 log: check.log.clone(),
                 elapsed_ms: check.elapsed_ms,
             });

@@ -152,17 +152,26 @@ fn a_data_directory_below_a_plain_file_is_refused() {
     assert_eq!(project.env().read("plain"), "a file\n");
 }
 
-/// `ulimit -f` counts blocks of 512 or 1024 bytes; either is passed by the first records.
 #[test]
 fn r6_8_an_append_that_fails_stops_the_run_with_what_was_written_whole() {
-    let project = Project::new().file("big.md", &"a long prompt. ".repeat(6000));
-    let mut command = project.env().command("sh");
-    command.args(["-c", &format!("ulimit -f 64; exec {} run build -f big.md", env!("CARGO_BIN_EXE_fia"))]);
-    let finished = program::run(&mut command);
-    assert_eq!(finished.end(), "exit 3", "{finished}");
-    assert!(finished.stderr.contains("error: ") && finished.stderr.contains("\nhint: "), "{finished}");
+    let calls = "{ run: 'true' }, ".repeat(200);
+    let project = Project::new()
+        .script(&format!("phases: {{ build: [{{ do: [{calls}] }}], build@2: [{{}}] }}\n"))
+        .file("big.md", &"a long prompt. ".repeat(6000));
+    // In blocks of 512 or 1024 bytes: a short prompt begins within so many, and 200 calls do not end.
+    let limited = |rest: &str| {
+        let mut command = project.env().command("sh");
+        command.args(["-c", &format!("ulimit -f 48; exec {} run build {rest}", env!("CARGO_BIN_EXE_fia"))]);
+        let finished = program::run(&mut command);
+        assert_eq!(finished.end(), "exit 3", "{finished}");
+        assert!(finished.stderr.contains("error: ") && finished.stderr.contains("\nhint: "), "{finished}");
+    };
+    limited("-f big.md");
+    assert_eq!(project.runs(), [""; 0], "a run without a first record is none");
+    limited("do it");
     // Whatever is in the log can be read, and a later run works.
     assert_eq!(project.fia(&["events", &project.runs()[0], "--json"]).end(), "exit 0");
+    assert_eq!(project.fia(&["resume"]).end(), "exit 0");
     assert_eq!(project.fia(&["run", "build", "-q", "do", "it"]).end(), "exit 0");
 }
 
@@ -180,7 +189,17 @@ fn a_script_that_cannot_be_read_says_what_is_wrong_with_it() {
     let project = Project::new().script("phases: { build: [{ dance: true }] }\n");
     let finished = project.fia(&["run", "build", "do", "it"]);
     assert_eq!(finished.end(), "exit 1", "{finished}");
-    assert!(finished.stderr.contains("dance"), "{finished}");
+    let said = "rehearsal.yaml:1:21 unknown field `dance`, expected one of do, answer, ";
+    assert!(finished.stderr.contains(&format!("scripted rehearsal: missing: {said}")), "{finished}");
+    assert!(!finished.stderr.contains("install"), "{finished}");
+    for args in [&["config", "check"][..], &["run", "build", "--dry-run", "x"]] {
+        let told = refused(&project, args, "exit 2");
+        assert!(told.stderr.contains(&format!("error: the script cannot be used: {said}")), "{told}");
+    }
+    let other =
+        project.config("defaults: { coding_agent: claude, model: m }\nengines: { scripted: { script: no.yaml } }\n");
+    assert!(refused(&other, &["config", "check"], "exit 2").stderr.contains("no.yaml cannot read it: No such file"));
+    assert_eq!(other.fia(&["run", "build", "--dry-run", "x"]).end(), "exit 0");
 }
 
 #[test]
@@ -221,4 +240,31 @@ fn prompt_and_configuration_files_without_an_end_or_far_too_large_are_refused() 
         assert!(finished.stderr.contains(said), "{finished}");
     }
     assert_eq!(prompt("fits").file("fits", &large[1..]).fia(&["config", "check"]).end(), "exit 0");
+}
+
+#[test]
+fn nothing_that_is_written_in_a_configuration_steers_a_terminal() {
+    let evil = "a\\nb\\e[31mred\\u202e";
+    let project = Project::new()
+        .config(&format!(
+            "defaults: {{ coding_agent: scripted, model: \"{evil}\" }}\n\
+             checks: {{ test: {{ run: \"true # {evil}\" }} }}\n\
+             stop: {{ token_budget: \"{evil}\" }}\n\
+             workflows: {{ w: {{ description: \"{evil}\", steps: [{{ name: s, agent: builder }}] }} }}\n"
+        ))
+        .file("\u{202e}odd", "");
+    let commands: [&[&str]; 6] = [
+        &["run", "w", "x", "--dry-run"],
+        &["config", "show"],
+        &["config", "check"],
+        &["doctor"],
+        &["workflows"],
+        &["show", "\u{1b}[31m"],
+    ];
+    for command in commands {
+        let told = project.fia(command);
+        let steers = |letter: char| letter == '\u{202e}' || (letter.is_control() && letter != '\n');
+        assert!(!format!("{}{}", told.stdout, told.stderr).contains(steers), "{command:?}: {told}");
+    }
+    assert!(project.fia(commands[0]).stdout.contains("scripted a b␛[31mred⟨202e⟩"));
 }

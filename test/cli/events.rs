@@ -1,11 +1,11 @@
 //! `fia events`: the log, filtered, and while it grows.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::process::Stdio;
 
 use pretty_assertions::assert_eq;
-use serde_json::Value;
 
+use super::resume::marks;
 use crate::support::project::Project;
 
 const PAIR: &str = "
@@ -52,10 +52,14 @@ fn events_are_filtered_by_type_name_phase_agent_number_and_count() {
 
 #[test]
 fn r2_5_a_follower_prints_a_live_run_to_its_end() {
-    let project = Project::new().with(PAIR).script("phases: { look: [{ seconds: 1 }] }\n");
+    let waits = "phases: { look: [{ do: [{ run: 'until [ -e ../go ]; do sleep 0.01; done' }] }] }\n";
+    let project = Project::new().with(PAIR).script(waits);
     let run = project.start(&["run", "pair", "-q", "do", "it"]);
     project.wait_for(&run, "agent_start");
-    let follower = project.start(&["events", "-f", "--json"]).finish();
+    let follower = project.start(&["events", "-f", "--json"]);
+    follower.until("the start of the turn", || follower.printed().contains("\"type\":\"agent_start\""));
+    project.env().write("../go", "");
+    let follower = follower.finish();
     assert_eq!(run.finish().end(), "exit 0");
     assert_eq!(follower.end(), "exit 0", "{follower}");
     assert_eq!(follower.stdout, project.log().file("events.jsonl"));
@@ -63,19 +67,19 @@ fn r2_5_a_follower_prints_a_live_run_to_its_end() {
 
 #[test]
 fn a_follower_ends_when_the_run_was_killed() {
-    let project = Project::new().with(PAIR).script("phases: { look: [{ seconds: 20 }] }\n");
+    let project = Project::new().with(PAIR).script("phases: { look: [{ hang: true }] }\n");
     let run = project.start(&["run", "pair", "-q", "do", "it"]);
     project.wait_for(&run, "agent_start");
-    let mut follower = project.command(&["events", "-f", "--json"]);
-    let mut follower = follower.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
-    let first: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
-    assert_eq!(first["type"], "run_start");
+    let follower = project.start(&["events", "-f", "--json"]);
+    follower.until("the start of the turn", || follower.printed().contains("\"type\":\"agent_start\""));
     run.signal(rustix::process::Signal::KILL);
     assert_eq!(run.finish().end(), "signal 9");
-    let last: Value = serde_json::from_str(&lines.last().unwrap().unwrap()).unwrap();
-    assert_ne!(last["type"], "run_end");
-    assert!(follower.wait().unwrap().success());
+    let followed = follower.finish();
+    assert_eq!(followed.end(), "exit 0", "{followed}");
+    let lines = followed.lines();
+    assert_eq!(lines[0]["type"], "run_start");
+    assert!(lines.iter().all(|line| line["type"] != "run_end"), "{followed}");
+    marks(&project.log())[0].kill_group().unwrap();
 }
 
 #[test]
@@ -101,4 +105,23 @@ fn r5_3_a_torn_last_line_is_named_and_the_rest_is_shown() {
     assert_eq!(finished.end(), "exit 0", "{finished}");
     assert!(finished.stderr.starts_with("warning: "), "{finished}");
     assert_eq!(finished.lines().last().unwrap()["type"], "run_end");
+}
+
+#[test]
+fn filters_that_name_what_the_run_does_not_have_say_what_it_has() {
+    let project = ran();
+    for (args, told) in [
+        (&["--phase", "biuld"][..], "warning: no phase `biuld` in this run; it has: 01_look, 02_build\n"),
+        (&["--phase", "3", "--phase", "2"], "warning: no phase `3` in this run; it has: 01_look, 02_build\n"),
+        (&["--agent", "bilder"], "warning: no agent `bilder` in this run; it has: builder, scout\n"),
+        (
+            &["--name", "sesion_rotation"],
+            "warning: no record that was asked for is called `sesion_rotation`; did you mean `session_rotation`?\n",
+        ),
+        (&["--phase", "look", "--agent", "scout", "--name", "scout"], ""),
+        (&["--phase", "02_build", "-n", "1"], ""),
+    ] {
+        let finished = project.fia(&[&["events"], args].concat());
+        assert_eq!((finished.end().as_str(), finished.stderr.as_str()), ("exit 0", told), "{args:?}");
+    }
 }

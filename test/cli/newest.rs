@@ -5,7 +5,6 @@ use std::fs;
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
-use super::orphans::await_file;
 use crate::support::project::Project;
 
 #[test]
@@ -57,14 +56,16 @@ fn a_run_that_cannot_be_read_is_named_and_passed_over_by_every_command() {
         assert_eq!(told.end(), "exit 2", "{command:?}: {told}");
         assert!(told.stderr.contains("error: no run is "), "{command:?}: {told}");
     }
-    assert_eq!(project.fia(&["stop", "--status"]).end(), "exit 0");
+    for command in [&["stop", "--status"][..], &["stop", "--all"], &["stop", "--clear"]] {
+        assert_eq!(project.fia(command).end(), "exit 0", "{command:?}");
+    }
 }
 
 #[test]
 fn the_time_of_a_live_run_goes_on_between_two_records() {
     let project = Project::new().script("phases: { build: [{ do: [{ run: touch ../ready }], hang: true }] }\n");
     let running = project.start(&["run", "build", "x"]);
-    await_file(&project.env().work().with_file_name("ready"));
+    running.until("ready", || project.env().work().with_file_name("ready").exists());
     let elapsed = |args: &[&str]| {
         let answer = project.json(args);
         let run = answer.get("runs").map_or(&answer, |runs| &runs[0]);

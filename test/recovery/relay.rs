@@ -1,4 +1,5 @@
-use fia::event::{Event, Outcome};
+use fia::event::{Event, FailureKind, Outcome};
+use fia::ids::EngineName;
 use pretty_assertions::assert_eq;
 
 use crate::story::Story;
@@ -152,6 +153,12 @@ async fn r10_login_is_relayed_at_once_to_a_ready_fallback_and_says_what_to_do() 
             "nobody is logged in; log in with `pi auth login PROVIDER`",
         ]
     );
+    let between = told.of(|event| match event {
+        Event::EngineFallback(looked) => Some((looked.kind, looked.from, looked.to)),
+        _ => None,
+    });
+    let looked = |to| (Some(FailureKind::Login), Some(EngineName::Scripted), Some(to));
+    assert_eq!(between, [EngineName::Claude, EngineName::Pi, EngineName::Scripted].map(looked));
     assert!(story.file("agents/builder/01_build.2.1.user.md").starts_with("# Continuation: "));
     assert!(!story.file("agents/builder/02_polish.1.1.user.md").contains("# Continuation"));
 }
@@ -325,9 +332,7 @@ async fn r10_8_a_billing_key_is_named_once_an_engine_and_never_its_value() {
     let engines =
         "engines: { SCRIPTED, claude: { program: PROGRAM, env: { ANTHROPIC_API_KEY: very-secret-value } } }\n";
     let mut story = Story::new(builder, engines, "phases: {}");
-    story.env.write_home("claude", program);
-    let path = story.env.home().join("claude");
-    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = story.env.write_program(story.env.home().join("claude"), program);
     story.reconfigure("PROGRAM", &path.display().to_string());
     let told = story.run().await;
     let named: Vec<_> = told.story().into_iter().filter(|line| line.contains("bills")).collect();

@@ -144,9 +144,7 @@ async fn r10_5_a_request_to_stop_ends_the_look_at_a_fallback() {
     let fallbacks = "model: one, fallbacks: [ { coding_agent: pi, model: p/m } ]";
     let script = "phases: { build: [{ fail: { kind: login } }] }";
     let mut story = Story::new(fallbacks, "engines: { SCRIPTED, pi: { program: /HANGS } }\n", script);
-    let hangs = story.env.home().join("hangs");
-    std::fs::write(&hangs, "#!/bin/sh\nexec sleep 600\n").unwrap();
-    std::fs::set_permissions(&hangs, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let hangs = story.env.write_program(story.env.home().join("hangs"), "#!/bin/sh\nexec sleep 600\n");
     story.reconfigure("/HANGS", hangs.to_str().unwrap());
     let told = story
         .run_with(Box::new(|record, outside| {
@@ -156,4 +154,15 @@ async fn r10_5_a_request_to_stop_ends_the_look_at_a_fallback() {
         }))
         .await;
     assert_eq!(told.story()[3..], ["one died: login, 1", "build ends: Stopped", "stopped_by_request"]);
+}
+
+#[tokio::test]
+async fn a_run_that_cannot_begin_leaves_nothing_of_itself() {
+    let mut story = Story::new("model: one", "engines: { SCRIPTED }\n", "phases: {}");
+    let error = story.refused(|plan| {
+        plan.schemas.insert("generic".to_owned(), serde_json::json!({ "type": 5 }));
+    });
+    assert!(error.to_string().contains("schema"), "{error}");
+    assert_eq!(std::fs::read_dir(story.env.work().join(".fia/runs")).unwrap().count(), 0);
+    assert_eq!(story.run().await.outcome, Outcome::GoalMet);
 }
