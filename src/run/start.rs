@@ -1,7 +1,7 @@
 //! The beginning of a stretch: lock, directory, log, and the first record.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
@@ -451,7 +451,8 @@ fn secrets(plan: &Plan) -> Mask {
 /// The schemas of all envelope types that the plan asks for.
 fn schemas(plan: &Plan) -> Result<BTreeMap<String, Schema>, crate::envelope::SchemaError> {
     let mut schemas = BTreeMap::new();
-    for output in plan.steps.iter().flat_map(outputs) {
+    let wanted: BTreeSet<&str> = plan.steps.iter().flat_map(outputs).collect();
+    for output in wanted {
         let schema = match plan.schemas.get(output) {
             Some(source) => Some(Schema::compile(output, source.clone())?),
             None => Schema::built_in(output),
