@@ -110,7 +110,9 @@ enum Fires {
 
 /// Examines this machine, or the prefixes of its CLIs.
 pub(super) fn doctor(args: &DoctorArgs) -> Result<ExitCode, CliError> {
-    let project = Project::open(args.config.as_deref())?;
+    // A prefix is that of a plan, and a file that was named is meant.
+    let strict = args.prefix || args.config.is_some();
+    let project = if strict { Project::open(args.config.as_deref())? } else { Project::look()? };
     project.warn();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::machine("cannot start the runtime", error))?;

@@ -3,13 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use super::report::CliError;
-use crate::config::{self, Loaded, Surroundings};
+use super::say;
+use crate::config::{self, ConfigError, Loaded, Surroundings, Warning};
 use crate::engine;
 use crate::ids::EngineName;
+use crate::plan;
 use crate::process::{CommandSpec, find_program};
 use crate::solid;
 use crate::store::DataDir;
 use crate::tree::Repository;
+use crate::view::numbers::plural;
 
 /// What commands work on.
 pub(super) struct Project {
@@ -30,9 +33,34 @@ impl Project {
     /// The same, from another directory.
     pub(super) fn open_at(start: &Path, config: Option<&Path>) -> Result<Self, CliError> {
         let repository = Repository::discover(start)?;
-        let file = config::find(start, &repository.top, config, std::env::var_os("FIA_CONFIG").as_deref());
+        let variable = std::env::var_os("FIA_CONFIG");
+        let file = config::find(start, &repository.top, config, variable.as_deref());
+        let near = config::misnamed(start, &repository.top, config, variable.as_deref());
+        let near = near.iter().map(|path| config::misnamed_problem(path, &repository.top));
         let engines = installed(&repository.top);
-        let loaded = config::load(file.as_deref(), Surroundings { top: &repository.top, engines: &engines })?;
+        let around = Surroundings { top: &repository.top, engines: &engines };
+        let mut loaded = config::load(file.as_deref(), around)?;
+        if file.is_some() {
+            loaded.warnings.extend(near.map(Warning));
+        } else {
+            // Whatever it limits would be limited nowhere.
+            ConfigError::unless_empty(near.collect())?;
+        }
+        Self::with(repository, file, loaded)
+    }
+
+    /// The same for commands that look at runs or steer them: they work whatever is in the configuration, and say in
+    /// one line that it cannot be used.
+    pub(super) fn look() -> Result<Self, CliError> {
+        let start = super::current_dir()?;
+        let repository = Repository::discover(&start)?;
+        let file = config::find(&start, &repository.top, None, std::env::var_os("FIA_CONFIG").as_deref());
+        let engines = installed(&repository.top);
+        let loaded = load_what_holds(file.as_deref(), Surroundings { top: &repository.top, engines: &engines })?;
+        Self::with(repository, file, loaded)
+    }
+
+    fn with(repository: Repository, file: Option<PathBuf>, loaded: Loaded) -> Result<Self, CliError> {
         let data = DataDir::new(data_dir(&repository, &loaded.config.data_dir())?);
         Ok(Self { repository, file, loaded, data })
     }
@@ -46,6 +74,20 @@ impl Project {
             let _gone = writeln!(err, "warning: {warning}");
         }
     }
+}
+
+/// As much of a configuration as holds; says on standard error that it is not all.
+pub(super) fn load_what_holds(file: Option<&Path>, around: Surroundings<'_>) -> Result<Loaded, CliError> {
+    let (loaded, error) = config::load_what_holds(file, around)?;
+    if let (Some(file), Some(error)) = (file, error) {
+        let file = file.strip_prefix(around.top).unwrap_or(file).display();
+        let problems = plural(error.problems.len() as u64, "problem");
+        let dir = loaded.config.data_dir();
+        say(&format!(
+            "warning: {file} cannot be used ({problems}: `fia config check`); runs are looked for in `{dir}`"
+        ));
+    }
+    Ok(loaded)
 }
 
 /// The data directory: that of the main work tree, which its linked work trees share. A bare repository has no main

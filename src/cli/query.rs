@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use chrono::Utc;
 use clap::Args;
 
-use super::project::Project;
 use super::reading::{self, life, projection};
 use super::report::CliError;
 use super::worktree;
@@ -15,7 +14,8 @@ use super::{paint_stdout, width_stdout};
 use crate::event::Event;
 use crate::event::wire::Line;
 use crate::run::orphan;
-use crate::store::{Entry, LogReader, RunDir, StoreError, Tail, offset_of_last};
+use crate::store::{DataDir, Entry, LogReader, RunDir, StoreError, Tail, offset_of_last};
+use crate::tree::Repository;
 use crate::view::ending::{Brake, Ending};
 use crate::view::frame::Frame;
 use crate::view::human::handle;
@@ -61,8 +61,8 @@ pub(super) fn runs(args: &RunsArgs) -> Result<ExitCode, CliError> {
 
 /// Shows a run.
 pub(super) fn show(args: &RunArg) -> Result<ExitCode, CliError> {
-    let (projection, life, dir) = one(args)?;
-    let brake = Brake::of(&reading::data()?);
+    let One { projection, life, dir, data } = one(args)?;
+    let brake = Brake::of(&data);
     let frame = frame(&dir, projection.run.stretches)?;
     let mut out = io::stdout().lock();
     if args.json {
@@ -71,7 +71,7 @@ pub(super) fn show(args: &RunArg) -> Result<ExitCode, CliError> {
         let ending = Ending { state: &projection, frame: &frame, savings: None, brake, instead: None };
         tables::show(&mut out, ending, life, Utc::now(), width_stdout(), paint_stdout())?;
         if projection.run.worktree {
-            worktree::say(&Project::open(None)?, &projection, &mut out);
+            worktree::say(&Repository::discover(&super::current_dir()?)?, &data, &projection, &mut out);
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -79,7 +79,7 @@ pub(super) fn show(args: &RunArg) -> Result<ExitCode, CliError> {
 
 /// Lists the phases of a run.
 pub(super) fn phases(args: &RunArg) -> Result<ExitCode, CliError> {
-    let (projection, ..) = one(args)?;
+    let projection = one(args)?.projection;
     let mut out = io::stdout().lock();
     if args.json {
         json::write(&mut out, &PhaseList::of(&projection))?;
@@ -91,7 +91,7 @@ pub(super) fn phases(args: &RunArg) -> Result<ExitCode, CliError> {
 
 /// Lists the agents of a run.
 pub(super) fn agents(args: &RunArg) -> Result<ExitCode, CliError> {
-    let (projection, ..) = one(args)?;
+    let projection = one(args)?.projection;
     let mut out = io::stdout().lock();
     if args.json {
         json::write(&mut out, &AgentList::of(&projection))?;
@@ -101,7 +101,15 @@ pub(super) fn agents(args: &RunArg) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn one(args: &RunArg) -> Result<(Projection, Life, RunDir), CliError> {
+/// One run and where it is kept.
+struct One {
+    data: DataDir,
+    dir: RunDir,
+    life: Life,
+    projection: Projection,
+}
+
+fn one(args: &RunArg) -> Result<One, CliError> {
     let data = reading::data()?;
     let dir = reading::find(&data, args.run.as_deref())?;
     let life = life(&data, &dir)?;
@@ -111,7 +119,7 @@ fn one(args: &RunArg) -> Result<(Projection, Life, RunDir), CliError> {
     if life == Life::Gone && projection.run.outcome.is_none() {
         name_orphans(&dir)?;
     }
-    Ok((projection, life, dir))
+    Ok(One { data, dir, life, projection })
 }
 
 /// Names the engines that a killed fia left at work; a reading command ends nothing.

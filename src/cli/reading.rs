@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::Utc;
 
-use super::project::Project;
+use super::project::{Project, load_what_holds};
 use super::report::CliError;
 use super::say;
 use crate::config::{self, Surroundings};
@@ -28,11 +28,11 @@ const MOVED_BY: [&str; 3] = ["GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR"];
 pub(super) fn data() -> Result<DataDir, CliError> {
     let start = super::current_dir()?;
     if MOVED_BY.iter().any(|name| std::env::var_os(name).is_some()) {
-        return Project::open(None).map(|project| project.data);
+        return Project::look().map(|project| project.data);
     }
-    let Some(top) = plain_top(&start) else { return Project::open(None).map(|project| project.data) };
+    let Some(top) = plain_top(&start) else { return Project::look().map(|project| project.data) };
     let file = config::find(&start, &top, None, std::env::var_os("FIA_CONFIG").as_deref());
-    let loaded = config::load(file.as_deref(), Surroundings { top: &top, engines: &[] })?;
+    let loaded = load_what_holds(file.as_deref(), Surroundings { top: &top, engines: &[] })?;
     let path = top.join(loaded.config.data_dir());
     Ok(DataDir::new(solid::resolved(&path)))
 }

@@ -1,6 +1,7 @@
 //! Finding and reading the file, and laying it over what ships.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -47,6 +48,39 @@ pub fn find(start: &Path, top: &Path, named: Option<&Path>, variable: Option<&Os
     candidates.chain([top.join("imp").join(FILE_NAME)]).find(|path| is_there(path))
 }
 
+/// Files whose name is near to that of the configuration where it is looked for: nobody would know that they are not
+/// read. None where the file was named.
+pub fn misnamed(start: &Path, top: &Path, named: Option<&Path>, variable: Option<&OsStr>) -> Vec<PathBuf> {
+    if named.is_some() || variable.is_some_and(|text| !text.is_empty()) {
+        return Vec::new();
+    }
+    let inside = start.ancestors().take_while(|folder| folder.starts_with(top)).map(Path::to_owned);
+    let entries =
+        inside.chain([top.join("imp")]).flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
+    let near = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_near_name));
+    let mut near: Vec<PathBuf> = near.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+    near.sort();
+    near
+}
+
+/// `fia.config.yml`, `.fia.config.yaml`, `fia-config.json`, `Fia.config.yaml` and the like.
+fn is_near_name(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let words: Vec<&str> = lower.split(['.', '_', '-']).filter(|word| !word.is_empty()).collect();
+    let is_near = match words.as_slice() {
+        ["fia", "config"] | ["fia", "yaml" | "yml"] => true,
+        ["fia", "config" | "conf", ending] => matches!(*ending, "yaml" | "yml" | "json" | "toml"),
+        _ => false,
+    };
+    is_near && name != FILE_NAME
+}
+
+/// What is said of such a file.
+pub fn misnamed_problem(path: &Path, top: &Path) -> Problem {
+    let shown = path.strip_prefix(top).unwrap_or(path).display().to_string();
+    Problem::with(shown, format!("found and not read: the name is `{FILE_NAME}`"))
+}
+
 /// Whether anything is of this name, also what cannot be read: a configuration that is meant is never passed over.
 fn is_there(path: &Path) -> bool {
     match path.symlink_metadata() {
@@ -85,6 +119,43 @@ pub fn load(path: Option<&Path>, around: Surroundings<'_>) -> Result<Loaded, Con
     let not_served = findings.not_served;
     Ok(Loaded { config: Config { document, layers, prompts, schemas, judge_files, not_served }, warnings })
 }
+
+/// As much of a configuration as holds, for commands that look at runs or steer them and have to work whatever is in
+/// it: where it cannot be used, why, and what ships with the `data_dir` of the file, if that can still be read.
+///
+/// # Errors
+///
+/// Problems of what ships, of which there are none.
+pub fn load_what_holds(
+    path: Option<&Path>,
+    around: Surroundings<'_>,
+) -> Result<(Loaded, Option<ConfigError>), ConfigError> {
+    let error = match load(path, around) {
+        Ok(loaded) => return Ok((loaded, None)),
+        Err(error) => error,
+    };
+    let mut loaded = load(None, around)?;
+    if let Some(path) = path
+        && let Some(written) = written_data_dir(path)
+    {
+        loaded.config.layers.set(DATA_DIR, written, path.display().to_string());
+    }
+    Ok((loaded, Some(error)))
+}
+
+/// The `data_dir` of a file that cannot be used: the key where the file is YAML, else the line that it stands in.
+fn written_data_dir(path: &Path) -> Option<Value> {
+    let read = |text: String| Document::read("", text, FILE).0.value.pointer(DATA_DIR).cloned();
+    let text = read_text(path).ok()?;
+    let alone = || {
+        let line = text.lines().map(str::trim).find(|line| line.starts_with("data_dir:"))?;
+        read(format!("defaults:\n  {line}\n"))
+    };
+    read(text.clone()).or_else(alone)
+}
+
+/// Where runs are kept.
+const DATA_DIR: &str = "/defaults/data_dir";
 
 /// The warning about a knob: the default that stands may be that of the agent's `defaults`.
 fn degraded(knob: &Degraded, document: &Document, layers: &Layers) -> Warning {
