@@ -63,8 +63,10 @@ fn check(arg: &ConfigArg) -> Result<ExitCode, CliError> {
     let found = &project.loaded.config;
     plan::check::config(found)?;
     let machine = Machine { top: project.repository.top.clone(), engines: plan::build::engines(found) };
+    let unused = plan::check::unused(found);
     let advice = config::advise(found, &machine);
-    let warnings: Vec<String> = project.loaded.warnings.iter().chain(&advice).map(ToString::to_string).collect();
+    let warnings: Vec<String> =
+        project.loaded.warnings.iter().chain(&unused).chain(&advice).map(ToString::to_string).collect();
     let mut out = io::stdout().lock();
     if arg.json {
         json::write(&mut out, &json!({ "ok": true, "warnings": warnings }))?;

@@ -69,7 +69,7 @@ impl Project {
     pub(super) fn warn(&self) {
         use std::io::Write as _;
         let mut err = anstream::stderr().lock();
-        for warning in &self.loaded.warnings {
+        for warning in self.loaded.warnings.iter().chain(&plan::check::unused(&self.loaded.config)) {
             // A closed standard error takes no warnings.
             let _gone = writeln!(err, "warning: {warning}");
         }
