@@ -7,12 +7,13 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use super::dollars::CachePrices;
 use super::events::Last;
 use super::markup::{escape, escape_block};
 use super::numbers::{clock, count, or_unknown, percent, span};
 use super::plot::PlotFold;
 use super::projection::Projection;
-use super::report::{CachePrices, Report, ReportFold};
+use super::report::{Report, ReportFold};
 use super::rows::{PhaseRow, PhaseState};
 use super::tables::{context_course, engine};
 use super::{paint, words};

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::dollars::{CachePrices, prices_of, saved_usd};
 use super::frame::Frame;
 use super::numbers::share;
 use super::projection::Projection;
@@ -35,15 +36,6 @@ pub struct ReportFold {
 
 /// Cache breaks, their causes told apart.
 pub type BreaksByCause = BTreeMap<BreakCause, Breaks>;
-
-/// Dollars for a million tokens of a model's cache.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CachePrices {
-    /// Read from it.
-    pub read: f64,
-    /// Written to it.
-    pub write: f64,
-}
 
 /// Cache breaks of one cause.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -163,7 +155,7 @@ pub struct RotationReport {
     pub saving: RotationSaving,
     /// Tokens saved, less those written again.
     pub saved_tokens: i64,
-    /// The same in dollars; null where the model has no price.
+    /// The same in dollars, below 0 where what was written again cost more than the reads that were saved; null where the model has no price.
     pub saved_usd: Option<f64>,
 }
 
@@ -275,17 +267,8 @@ impl AgentReport {
 }
 
 impl RotationReport {
-    #[expect(clippy::cast_precision_loss, reason = "dollars for people; tokens stay far below 2^52")]
     fn of(saving: &RotationSaving, prices: Option<CachePrices>) -> Self {
-        let millions = |tokens: f64| tokens / 1e6;
-        let usd = |prices: CachePrices| {
-            millions(saving.reads_saved as f64) * prices.read - millions(saving.written_again as f64) * prices.write
-        };
-        Self {
-            saved_tokens: saving.net(),
-            saved_usd: prices.filter(|_| saving.would.is_some()).map(usd),
-            saving: saving.clone(),
-        }
+        Self { saved_tokens: saving.net(), saved_usd: saved_usd(saving, prices), saving: saving.clone() }
     }
 }
 

@@ -45,6 +45,18 @@ fn r12_1_a_report_shows_each_phase_and_agent_and_what_rotation_saved() {
 }
 
 #[test]
+fn fewer_tokens_that_are_dearer_are_not_shown_as_saved_dollars() {
+    let dear = |_: &str| Some(CachePrices { read: 0.001, write: 100.0 });
+    let report = fold(&story::fixed()).report(dear);
+    let usd = report.rotations[0].saved_usd.unwrap();
+    assert!(usd < -1.0, "{usd}");
+    let mut out = Vec::new();
+    report.write_text(&mut out, Some(200), Paint::Plain).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.contains("saved about 5.3M tokens, but cost $1.19 more: 31 requests"), "{text}");
+}
+
+#[test]
 fn in_80_columns_the_last_columns_are_missing() {
     let narrow = text(&story::fixed(), Some(80));
     assert!(narrow.lines().all(|line| crate::view::text::width(line) <= 80), "{narrow}");
