@@ -99,7 +99,7 @@ impl PageFold {
         prompts: impl IntoIterator<Item = Prompt>,
         prices: impl Fn(&str) -> Option<CachePrices>,
     ) -> io::Result<()> {
-        let state = self.report.state();
+        let state = &self.report.state().clone().so_far();
         let report = self.report.report(prices);
         write_head(out, state)?;
         write_summary(out, &report)?;

@@ -192,16 +192,14 @@ impl ReportFold {
 
     /// The report so far; `prices` knows what the cache of a model costs, by its name.
     pub fn report(&self, prices: impl Fn(&str) -> Option<CachePrices>) -> Report {
-        let state = &self.state;
-        let rotations = self.savings.rotations().iter().map(|saving| {
-            let model = state.agent(&saving.agent).and_then(|agent| agent.model.as_deref());
-            RotationReport::of(saving, model.and_then(&prices))
-        });
+        let state = &self.state.clone().so_far();
+        let rotations =
+            self.savings.rotations().iter().map(|saving| RotationReport::of(saving, prices_of(saving, &prices, state)));
         Report {
             run: state.run.clone(),
             read_share: state.run.spend.read_share(),
             cache_hit_ratio: state.run.spend.cache_hit_ratio(),
-            phases: state.phases.iter().map(|row| self.phase(row)).collect(),
+            phases: state.phases.iter().map(|row| self.phase(row, state)).collect(),
             agents: state.agents.iter().map(AgentReport::of).collect(),
             rotation_saved_tokens: self.savings.rotation_net(),
             rotation_formula: ROTATION_FORMULA,
@@ -211,8 +209,8 @@ impl ReportFold {
         }
     }
 
-    fn phase(&self, row: &PhaseRow) -> PhaseReport {
-        let agent = row.agent.as_ref().and_then(|agent| self.state.agent(agent));
+    fn phase(&self, row: &PhaseRow, state: &Projection) -> PhaseReport {
+        let agent = row.agent.as_ref().and_then(|agent| state.agent(agent));
         PhaseReport {
             phase: row.phase.clone(),
             kind: row.kind.clone(),

@@ -51,6 +51,11 @@ impl Spend {
     /// Adds a turn whose end was never recorded: `requests` calls that reported `seen`.
     pub fn add_lost_turn(&mut self, requests: u64, seen: Usage) {
         self.turns += 1;
+        self.add_open_turn(requests, seen);
+    }
+
+    /// Adds a turn that goes on: `requests` calls that reported `seen`, and what the one under way takes is not known.
+    pub fn add_open_turn(&mut self, requests: u64, seen: Usage) {
         self.requests += requests;
         self.add_tokens(None, seen);
         self.cost_usd = None;

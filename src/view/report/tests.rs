@@ -87,6 +87,7 @@ fn unknown_stays_unknown() {
         builder   pi gpt-5.6    1     10    10k     0     300     0%      1.0  $0.50      10k     180k    200k        0        0
         reviewer  cursor        0      –      –     –       –      –        –      –        –     180k       –        0        0
 
+        no outcome yet: `≥` stands before what is known so far.
         reads are 0% of all tokens.
         cache breaks: none
         ");
@@ -141,6 +142,7 @@ fn breaks_relays_and_pruning_are_told() {
         builder  pi gpt-5.6    3     30    61k  100k     900    62%      1.0  $0.10      60k     180k    200k        0        1
 
         reads are 62% of all tokens.
+        no outcome yet: `≥` stands before what is known so far.
         Pruning removed 40k characters in 1 round and saved about 20k reads over 2 requests, at four characters a
         token.
         cache breaks: 2 ttl passed (116k tokens), 1 unknown (5k tokens)

@@ -86,7 +86,7 @@ impl Report {
             ("ROTATED", Align::Right),
             ("RELAYED", Align::Right),
         ]);
-        for agent in self.agents.iter().filter(|agent| agent.spend.turns > 0) {
+        for agent in self.agents.iter().filter(|agent| agent.spend != Spend::default()) {
             table.row(agent_cells(agent));
         }
         table
@@ -94,6 +94,9 @@ impl Report {
 
     fn sentences(&self) -> Vec<String> {
         let mut told = Vec::new();
+        if self.run.outcome.is_none() {
+            told.push("no outcome yet: `≥` stands before what is known so far.".to_owned());
+        }
         let others: Vec<_> = self.phases.iter().filter(|phase| phase.agent.is_none()).collect();
         if !others.is_empty() {
             let elapsed = others.iter().filter_map(|phase| phase.elapsed_ms).fold(0, u64::saturating_add);
