@@ -14,7 +14,7 @@ use crate::channel::{Row, RowKind, mentioned};
 use crate::event::Event;
 use crate::ids::AgentName;
 use crate::plan::Plan;
-use crate::store::{Entry, LogReader, RunDir, StoreError, Tail, channel};
+use crate::store::{DataDir, Entry, LogReader, RunDir, StoreError, Tail, channel};
 
 /// Arguments of `fia message`.
 #[derive(Debug, Args)]
@@ -35,35 +35,52 @@ pub(super) struct MessageArgs {
 
 /// Adds a message to the channel of a run.
 pub(super) fn message(args: &MessageArgs) -> Result<ExitCode, CliError> {
-    let project = Project::open(None)?;
+    let project = Project::look()?;
     let dir = choose(&project.data, args.run.as_deref(), Wanted::Live, "fia message --run")?.dir;
     let text = words(&args.text)?;
     let thread = args.thread.as_deref().map(|id| root(&dir, id)).transpose()?.unwrap_or_default();
-    let row = Row {
-        id: String::new(),
-        at: 0,
-        kind: RowKind::User,
-        from: args.from.clone(),
-        thread,
-        mentions: mentioned(&text, &roster(&dir)?),
-        text,
-        session: None,
-    };
-    let row = channel::add_row(&dir.channel(), Utc::now().timestamp_millis(), row)?;
-    ring(&project.data, dir.run())?;
+    let row = send(&project.data, &dir, Said { text, from: args.from.clone(), thread })?;
     writeln!(io::stdout().lock(), "{}", row.id)?;
-    let heard = match row.mentions.as_slice() {
+    // A closed standard error takes no words.
+    let _gone = writeln!(anstream::stderr(), "message {} in run {}: {}", row.id, dir.run(), heard(&row));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A message before it has an id.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    pub(super) text: String,
+    pub(super) from: Option<String>,
+    /// The row that opened its thread; empty opens one.
+    pub(super) thread: String,
+}
+
+/// Adds a message to the channel of a run and rings the run.
+pub(super) fn send(data: &DataDir, dir: &RunDir, said: Said) -> Result<Row, CliError> {
+    let Said { text, from, thread } = said;
+    let mentions = mentioned(&text, &roster(dir)?);
+    let row = Row { id: String::new(), at: 0, kind: RowKind::User, from, thread, mentions, text, session: None };
+    let row = channel::add_row(&dir.channel(), Utc::now().timestamp_millis(), row)?;
+    ring(data, dir.run())?;
+    Ok(row)
+}
+
+/// Who reads a message, and when.
+pub(super) fn heard(row: &Row) -> String {
+    let who = match row.mentions.as_slice() {
         [] => "its agents read it".to_owned(),
         named => format!("{} and whoever works next read it", list(named)),
     };
-    // A closed standard error takes no words.
-    let _gone = writeln!(anstream::stderr(), "message {} in run {}: {heard} at their next phase", row.id, dir.run());
-    Ok(ExitCode::SUCCESS)
+    format!("{who} at their next phase")
 }
 
 /// The words of a message as one text.
 pub(super) fn words(words: &[String]) -> Result<String, CliError> {
-    let text = words.join(" ");
+    whole(words.join(" "))
+}
+
+/// A message that can be sent.
+pub(super) fn whole(text: String) -> Result<String, CliError> {
     if text.trim().is_empty() {
         return Err(CliError::usage("the message is empty", "say something after the command"));
     }
