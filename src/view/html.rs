@@ -220,7 +220,7 @@ fn write_phases(out: &mut dyn Write, state: &Projection) -> io::Result<()> {
     writeln!(out, "</table></div>")?;
     for skipped in &state.skipped {
         let (step, when) = (escape(skipped.step.as_str()), escape(&skipped.when));
-        writeln!(out, "<p class=\"quiet\">{step} skipped: not <code>{when}</code></p>")?;
+        writeln!(out, "<p class=\"quiet\">{step} skipped, as <code>{when}</code> does not hold</p>")?;
     }
     Ok(())
 }

@@ -275,7 +275,7 @@ pub fn show(
         }
     }
     for skipped in &state.skipped {
-        let line = format!("{} skipped: not {}", skipped.step, skipped.when);
+        let line = words::step_skipped(skipped.step.as_str(), &skipped.when);
         writeln!(out, "{} {}", paint.ink(Ink::Quiet, "·"), text::fit(&text::line(&line), width.saturating_sub(2)))?;
     }
     writeln!(out)?;

@@ -78,7 +78,7 @@ pub fn describe(event: &Event, at: DateTime<Utc>) -> String {
             or_unknown(compacted.after, count)
         ),
         Event::PhaseReused(reused) => format!("{} taken over from an earlier stretch", reused.phase),
-        Event::StepSkipped(skipped) => format!("{} skipped: not {}", skipped.step, skipped.when),
+        Event::StepSkipped(skipped) => step_skipped(skipped.step.as_str(), &skipped.when),
         Event::TreeChanged(changed) => tree_changed(changed),
         Event::PermissionRetry(retry) => permission_retry(retry),
         Event::ExternalChange(change) => external_change(change),
@@ -102,6 +102,11 @@ pub fn describe(event: &Event, at: DateTime<Utc>) -> String {
             format!("{} is set: {} bills the API and not a subscription", key.variable, key.engine)
         }
     }
+}
+
+/// A step that was passed over.
+pub fn step_skipped(step: &str, when: &str) -> String {
+    format!("{step} skipped, as `{when}` does not hold")
 }
 
 fn run_start(start: &RunStart) -> String {
