@@ -276,6 +276,9 @@ fn context_pruned(pruned: &ContextPruned) -> String {
     format!(
         "{} pruned ({}): {} trimmed, {} cleared, {} → {} characters",
         pruned.agent,
+    if !pruned.has_shortened() {
+        return format!("{} was not pruned: {}", pruned.agent, pruned.reason);
+    }
         pruned.reason,
         pruned.soft,
         pruned.hard,
