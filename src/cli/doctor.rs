@@ -15,18 +15,24 @@ use serde::Serialize;
 use tokio::process::Command;
 
 use super::project::Project;
+use super::reading;
 use super::report::CliError;
 use super::{paint_stdout, width_stdout};
 use crate::engine::{self, Facts, LoginCheck, MidPhase, SESSION_MARKERS};
 use crate::ids::EngineName;
 use crate::plan::Plan;
 use crate::process::{CommandSpec, find_program};
+use crate::store::DataDir;
 use crate::view::json;
 use crate::view::numbers::count;
+use crate::view::rows::ModelRow;
 use crate::view::table::{Align, Table};
 
 /// How long a CLI may take to say its version or whether somebody is logged in.
 const ASK_LIMIT: Duration = Duration::from_secs(15);
+
+/// Runs that are looked through for what engines told of their models.
+const RUNS_SEEN: usize = 20;
 
 /// Arguments of `fia doctor`.
 #[derive(Debug, Args)]
@@ -90,7 +96,7 @@ impl Login {
 struct Ceiling {
     agent: String,
     tokens: u64,
-    /// The model's window as configured; null is unknown.
+    /// The model's window as configured, else as its engine told it in an earlier run; null is unknown.
     window: Option<u64>,
     fires: Fires,
 }
@@ -119,7 +125,8 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<ExitCode, CliError> {
     if args.prefix {
         return runtime.block_on(prefix::examine(&project, args.json));
     }
-    let rows = runtime.block_on(rows(&project));
+    let seen = windows_seen(&project.data)?;
+    let rows = runtime.block_on(rows(&project, &seen));
     let mut out = io::stdout().lock();
     if args.json {
         let checks = project.loaded.config.show();
@@ -134,15 +141,21 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn rows(project: &Project) -> Vec<Row> {
+/// Models whose window an engine told in one of the last runs, the newest first.
+fn windows_seen(data: &DataDir) -> Result<Vec<ModelRow>, CliError> {
+    let models = reading::known(data)?.take(RUNS_SEEN).flat_map(|known| known.projection.models);
+    Ok(models.filter(|row| row.window.is_some()).collect())
+}
+
+async fn rows(project: &Project, seen: &[ModelRow]) -> Vec<Row> {
     let mut rows = Vec::new();
     for name in EngineName::ALL.into_iter().filter(|name| *name != EngineName::Scripted) {
-        rows.push(row(project, name).await);
+        rows.push(row(project, name, seen).await);
     }
     rows
 }
 
-async fn row(project: &Project, name: EngineName) -> Row {
+async fn row(project: &Project, name: EngineName, seen: &[ModelRow]) -> Row {
     let (top, adapter) = (&project.repository.top, engine::for_name(name));
     let facts = adapter.facts();
     let settings = crate::plan::build::engines(&project.loaded.config);
@@ -171,7 +184,7 @@ async fn row(project: &Project, name: EngineName) -> Row {
         reports_context: capabilities.context,
         resident: capabilities.resident,
         rotates_mid_phase: capabilities.mid_phase(),
-        ceilings: ceilings(project, name, capabilities.context),
+        ceilings: ceilings(project, name, capabilities.context, seen),
         hint,
     }
 }
@@ -224,7 +237,7 @@ async fn login(program: &Path, facts: &Facts, top: &Path) -> Login {
 }
 
 /// The ceilings of agents whose own engine this is.
-fn ceilings(project: &Project, name: EngineName, reports: bool) -> Vec<Ceiling> {
+fn ceilings(project: &Project, name: EngineName, reports: bool, seen: &[ModelRow]) -> Vec<Ceiling> {
     let shown = project.loaded.config.show();
     let agents = shown["config"]["agents"].as_array().cloned().unwrap_or_default();
     let on_engine =
@@ -232,7 +245,9 @@ fn ceilings(project: &Project, name: EngineName, reports: bool) -> Vec<Ceiling> 
     let ceiling = |agent: &serde_json::Value| {
         let tokens = agent["session_rotation_context"].as_u64().unwrap_or(0);
         let model = agent["model"].as_str().unwrap_or_default();
-        let window = project.loaded.config.window(model).or_else(|| super::config::known_window(name, model));
+        let told = || seen.iter().find(|row| row.engine == name && row.model == model)?.window;
+        let window =
+            project.loaded.config.window(model).or_else(|| super::config::known_window(name, model)).or_else(told);
         let fires = match window {
             _ if tokens == 0 => Fires::Off,
             _ if !reports => Fires::NoUsage,

@@ -70,6 +70,7 @@ impl Projection {
         agent.context_tokens = end.context_tokens.or(agent.context_tokens);
         let (window, largest) = (agent.window, agent.context_tokens);
         let model = ModelRow::find(&mut self.models, end.engine, &end.model);
+        agent.window = end.window.or(agent.window);
         model.spend.add_turn(end, seen);
         model.window = window.or(model.window);
         model.context_max = model.context_max.max(largest);
