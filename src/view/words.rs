@@ -99,7 +99,7 @@ pub fn describe(event: &Event, at: DateTime<Utc>) -> String {
             format!("resident process of {} {}", evicted.agent, eviction_reason(evicted.reason))
         }
         Event::ApiKeyBilling(key) => {
-            format!("{} is set: {} bills the API and not a subscription", key.variable, key.engine)
+            format!("{} is set: {} may bill the API and not a subscription", key.variable, key.engine)
         }
     }
 }
