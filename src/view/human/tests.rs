@@ -77,6 +77,7 @@ fn deaths_relays_waits_and_gates_are_worth_a_line() {
             phase: "01_build".into(),
         }))
         .turn_ends(None)
+            at_resume: false,
         .event(Event::GateFail(GateVerdict {
             gate: "diff_matches_claims".to_owned(),
             attempt: 2,

@@ -128,6 +128,7 @@ fn breaks_relays_and_pruning_are_told() {
             choice: 1,
             kind: FailureKind::Limit,
             phase: "01_build".into(),
+            at_resume: false,
         }))
         .turn_ends(Some(0.1))
         .ends(PhaseStatus::Success);
