@@ -129,10 +129,15 @@ impl Ending<'_> {
         };
         let Some(phase) = phase else { return Vec::new() };
         let checks = phase.checks.iter().filter(|check| !check.passed);
+        let reason = self.state.run.reason.as_deref().unwrap_or_default();
+        // What the first line says already is not said again, however either was cut.
+        let is_new = |line: &&String| !reason.contains(&line.chars().take(FIRST_COLUMNS).collect::<String>());
         let gates = phase.gates.iter().filter(|gate| !gate.passed);
         checks
             .map(|check| format!("failing: {} ({})", check.check, check.log))
-            .chain(gates.flat_map(|gate| gate.violations.iter().map(move |line| format!("{}: {line}", gate.gate))))
+            .chain(gates.flat_map(|gate| {
+                gate.violations.iter().filter(is_new).map(move |line| format!("{}: {line}", gate.gate))
+            }))
             .collect()
     }
 

@@ -200,7 +200,7 @@ impl Projection {
             row.ceiling = Some(planned.ceiling);
             if let Some(choice) = planned.choice {
                 row.engine = Some(choice.engine);
-                row.model = Some(choice.model);
+                row.model = Some(choice.model).filter(|model| !model.is_empty());
             }
             self.agents.push(row);
         }

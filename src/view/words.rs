@@ -264,7 +264,10 @@ fn budget_warning(warning: &BudgetWarning) -> String {
         limit if limit.ends_with("_minutes") => format!("{value:.0} minutes"),
         _ => count(whole(value)),
     };
-    format!("{}% of {} used: {} of {}", warning.percent, warning.limit, figure(warning.used), figure(warning.of))
+    // A request under way is let finish, so that a share may be jumped over.
+    let share = if warning.of > 0.0 { whole(warning.used * 100.0 / warning.of) } else { 0 };
+    let percent = share.max(u64::from(warning.percent));
+    format!("{percent}% of {} used: {} of {}", warning.limit, figure(warning.used), figure(warning.of))
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a figure for people; a cast saturates")]
@@ -273,12 +276,12 @@ fn whole(value: f64) -> u64 {
 }
 
 fn context_pruned(pruned: &ContextPruned) -> String {
-    format!(
-        "{} pruned ({}): {} trimmed, {} cleared, {} → {} characters",
-        pruned.agent,
     if !pruned.has_shortened() {
         return format!("{} was not pruned: {}", pruned.agent, pruned.reason);
     }
+    format!(
+        "{} pruned ({}): {} trimmed, {} cleared, {} → {} characters",
+        pruned.agent,
         pruned.reason,
         pruned.soft,
         pruned.hard,

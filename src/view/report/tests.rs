@@ -142,8 +142,8 @@ fn breaks_relays_and_pruning_are_told() {
         AGENT    ENGINE      REQ  INPUT  WRITE  READ  OUTPUT  CACHE  REWRITE   COST  LARGEST  CEILING  WINDOW  ROTATED  RELAYED
         builder  pi gpt-5.6    3     30    61k  100k     900    62%      1.0  $0.10      60k     180k    200k        0        1
 
-        reads are 62% of all tokens.
         no outcome yet: `≥` stands before what is known so far.
+        reads are 62% of all tokens.
         Pruning removed 40k characters in 1 round and saved about 20k reads over 2 requests, at four characters a
         token.
         cache breaks: 2 ttl passed (116k tokens), 1 unknown (5k tokens)
