@@ -45,6 +45,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::view::paint::Paint;
+use crate::visible;
 use report::CliError;
 
 /// What stands below the list of commands.
@@ -185,9 +186,9 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Says on standard error what was done; a closed one hears nothing of it.
+/// Says something on standard error; a closed one hears nothing of it. What could steer a terminal is made visible.
 fn say(text: &str) -> ExitCode {
-    let _gone = writeln!(anstream::stderr().lock(), "{text}");
+    let _gone = writeln!(anstream::stderr().lock(), "{}", visible::block(text));
     ExitCode::SUCCESS
 }
 
@@ -222,10 +223,13 @@ fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// Columns of the terminal behind standard output; none when it is no terminal.
+/// Columns of the terminal behind standard output; when it is no terminal those that `COLUMNS` asks for, if any.
 fn width_stdout() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+    let columns = match rustix::termios::tcgetwinsize(io::stdout()) {
+        Ok(size) => usize::from(size.ws_col),
+        Err(_) => std::env::var("COLUMNS").ok()?.parse().ok()?,
+    };
+    Some(columns).filter(|columns| *columns > 0)
 }
 
 /// The directory that fia was started in.

@@ -36,7 +36,7 @@ use serde_json::Value;
 pub use advice::{Facts, advise};
 pub use choice::Choice;
 pub(crate) use choice::level_fits;
-pub(crate) use files::is_schema_file;
+pub(crate) use files::{is_schema_file, read_text};
 pub use load::{FILE_NAME, Loaded, Surroundings, find, load, load_what_holds, misnamed, misnamed_problem};
 pub(crate) use problem::did_you_mean;
 pub use problem::{ConfigError, Problem, Warning};

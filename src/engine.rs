@@ -77,7 +77,7 @@ pub trait Engine: Send + Sync {
     fn launch(&self, launch: &Launch) -> Result<CommandSpec, EngineError>;
 
     /// The bytes for standard input that hand over one prompt. A one-shot process gets one and then end-of-file.
-    fn prompt(&self, turn: &Turn) -> Vec<u8>;
+    fn prompt(&self, text: &str, process: ProcessKind) -> Vec<u8>;
 
     /// The bytes that ask a resident process to end its turn; `None` when there is no such word.
     fn interrupt(&self) -> Option<Vec<u8>>;
@@ -119,7 +119,7 @@ pub struct Facts {
     pub tested_version: &'static str,
     /// Arguments that make it print its version.
     pub version_args: &'static [&'static str],
-    /// The command that installs it.
+    /// The command that installs it; empty for one that is part of fia.
     pub install: &'static str,
     /// The command that logs in; empty where nobody has to.
     pub login: &'static str,
@@ -134,6 +134,8 @@ pub struct Facts {
     pub billing_keys: &'static [&'static str],
     /// Its permission mode when none is configured, if it has such modes.
     pub permission_mode: Option<&'static str>,
+    /// Whether the system prompt travels by a flag of the CLI; else it stands in the prompts of a new process.
+    pub system_by_flag: bool,
     /// The file in the agent's directory that is its session, for an engine that keeps it there. A fresh
     /// session begins only after such a file was moved aside.
     pub session_file: Option<&'static str>,
@@ -268,19 +270,6 @@ pub enum ProcessKind {
     OneShot,
     /// For several.
     Resident,
-}
-
-/// One prompt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Turn {
-    /// The text for the agent.
-    pub text: String,
-    /// The system prompt, for a CLI that has no place for one.
-    pub system: String,
-    /// Whether this is the first prompt of a fresh session.
-    pub first: bool,
-    /// How the process was started.
-    pub process: ProcessKind,
 }
 
 /// An order that a CLI cannot carry out.

@@ -8,7 +8,7 @@
 //! Use goes down the list only: `cli`, then `run`, then the edges (`engine`, `process`, `store`, `tree`,
 //! `gateway`, `provider`, `rehearsal`, `view`), then the pure core (`simulate`, `state`, `session`, `channel`,
 //! `prune`, `economy`, `envelope`, `plan`), then what the user wrote (`config`, `workflow`), then `event` and
-//! `ids`, then what all share (`host`, `lines`, `fault`, `mask`, `solid`).
+//! `ids`, then what all share (`host`, `lines`, `fault`, `mask`, `visible`, `solid`).
 
 pub mod channel;
 pub mod cli;
@@ -36,4 +36,5 @@ pub mod state;
 pub mod store;
 pub mod tree;
 pub mod view;
+pub mod visible;
 pub mod workflow;

@@ -15,10 +15,14 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::config::Problem;
 use crate::engine::scripted::wire::{EXIT_BAD_SCRIPT, EXIT_NO_SESSION, Line};
 use crate::event::Usage;
 use script::{Action, Ending, Fault, Script, Turn};
 use session::Conversation;
+
+/// Characters of a line that is told of a tool; who shows it hides secrets in it before he cuts it.
+const LINE_CHARS: usize = 4096;
 
 /// What the hidden subcommand is told.
 #[derive(Debug, Clone)]
@@ -45,8 +49,8 @@ pub struct Acting {
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     /// It cannot be read.
-    #[error("cannot read the script")]
-    Script(#[source] script::ScriptError),
+    #[error("{0}")]
+    Script(Problem),
     /// The session to resume is not there.
     #[error("no session `{0}`")]
     NoSession(String),
@@ -93,7 +97,7 @@ pub fn act(acting: &Acting, mut input: impl io::Read, output: &mut dyn Write) ->
         return Ok(0);
     }
     let script = match &acting.script {
-        Some(path) => Script::load(path).map_err(ActError::Script)?,
+        Some(path) => Script::load(path, &path.display().to_string()).map_err(ActError::Script)?,
         None => Script::default(),
     };
     let turn = script.turn(&acting.phase, acting.leg, acting.turn);
@@ -173,11 +177,11 @@ impl Stage<'_> {
             Action::Read(path) => ("read", path.clone()),
         };
         let tool = tool.to_owned();
-        let summary: String = summary.chars().take(120).collect();
+        let summary: String = summary.chars().take(LINE_CHARS).collect();
         self.print(&Line::Tool { call: call.clone(), tool: tool.clone(), summary: summary.clone() })?;
         let (ok, result) = carry_out(action);
         conversation.add("tool", &json!({"tool": tool, "summary": summary, "result": result}).to_string())?;
-        let first_line = result.lines().next().unwrap_or_default().chars().take(200).collect();
+        let first_line = result.lines().next().unwrap_or_default().chars().take(LINE_CHARS).collect();
         self.print(&Line::ToolEnd { call, ok, first_line })
     }
 

@@ -27,6 +27,7 @@ pub mod recovery;
 mod relay;
 mod resident;
 mod rotation;
+mod sessions;
 mod site;
 mod start;
 mod stop;
@@ -45,13 +46,13 @@ use crate::economy::requests::Requests;
 use crate::envelope::{Schema, SchemaError};
 use crate::event::{Event, Outcome, PhaseReused, Record, RunEnd, Step, StepSkipped, Waiting};
 use crate::host::zone::Zone;
-use crate::ids::{PhaseName, RunId};
+use crate::ids::{AgentName, PhaseName, RunId};
 use crate::mask::Mask;
 use crate::plan::when::WhenError;
 use crate::plan::{Plan, Stop};
 use crate::state::next::next;
 use crate::state::{Impossible, RunState};
-use crate::store::{Lock, StoreError, channel};
+use crate::store::{Lock, LockError, StoreError, channel};
 use crate::tree::TreeError;
 
 use stop::Urgency;
@@ -106,6 +107,9 @@ pub enum RunError {
     /// The log or another file of the run.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A session that an engine began is one that another run has open.
+    #[error(transparent)]
+    Session(#[from] LockError),
     /// The work tree.
     #[error(transparent)]
     Tree(#[from] TreeError),
@@ -123,6 +127,15 @@ pub enum RunError {
         /// What is wrong with the template.
         #[source]
         source: crate::plan::prompt::PromptError,
+    },
+    /// An engine's session file is in the way of a fresh session.
+    #[error("cannot leave the session of {agent}")]
+    Archive {
+        /// The agent.
+        agent: AgentName,
+        /// Why it could not be moved aside.
+        #[source]
+        source: StoreError,
     },
     /// The log does not fit together: written by another program, or a fault of fia's.
     #[error("the log of run `{run}` does not fit together")]
@@ -157,6 +170,8 @@ pub struct Run {
     guard: guard::Guard,
     /// Held as long as the run lives.
     lock: RefCell<Lock>,
+    /// Held as long, too.
+    sessions: RefCell<sessions::Sessions>,
     from_people: RefCell<own::FromPeople>,
     heard: block::Heard,
     /// What stood in the tree before the legs so far.

@@ -222,6 +222,13 @@ impl AgentMap {
         });
     }
 
+    /// Takes what a turn cost whose end nobody recorded: the engine's own total will hold it.
+    pub(crate) fn turn_lost(&mut self, agent: &AgentName, cost_usd: f64) {
+        if let Some(entry) = self.0.get_mut(agent).filter(|_| cost_usd > 0.0) {
+            *entry.session_cost_usd.get_or_insert(0.0) += cost_usd;
+        }
+    }
+
     fn retire(&mut self, at: DateTime<Utc>, agent: &AgentName, fresh: Fresh, transcript: Option<&String>) {
         self.change(at, agent, |entry| {
             entry.retired.push(RetiredSession {

@@ -46,6 +46,15 @@ pub(crate) fn folders(folder: &Path) -> io::Result<()> {
     }
 }
 
+/// Removes whatever has a name: a file, a link, or a folder with all that is in it.
+///
+/// # Errors
+///
+/// When nothing has it, or it cannot be removed.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(path)?.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
+}
+
 /// Opens a file as `options` say: a plain one, or a new one where they ask for it, in a folder that is no link.
 ///
 /// # Errors

@@ -19,10 +19,10 @@ use serde_json::Value;
 
 use crate::economy::watch::Watch;
 use crate::event::{
-    Content, Delivery, FailureKind, Order, Outcome, PathChange, PhaseStatus, RepoPath, RunEnd, Unreported, Usage,
-    Verdict,
+    CheckRun, Content, Delivery, FailureKind, Order, Outcome, PathChange, PhaseStatus, RepoPath, RunEnd, Unreported,
+    Usage, Verdict,
 };
-use crate::ids::{AgentName, CheckName, EngineName, PhaseName, RunId, StepName};
+use crate::ids::{AgentName, EngineName, PhaseName, RunId, StepName};
 use crate::session::AgentMap;
 
 use recovery::Recovery;
@@ -168,8 +168,8 @@ pub struct PhaseState {
     pub progress: Progress,
     /// Its envelope, once one validated.
     pub envelope: Option<Value>,
-    /// Checks that ran in its last attempt, with verdict and log file.
-    pub checks: Vec<(CheckName, bool, String)>,
+    /// Checks that ran in its last attempt.
+    pub checks: Vec<CheckRun>,
     /// Content of all that the run had changed when a check of a repair ended.
     pub tree_sha256: Option<String>,
     /// Tokens spent in it, all legs.
@@ -249,22 +249,24 @@ pub struct Spend {
     pub unknown_cost: u32,
     /// Turns in all.
     pub turns: u32,
-    /// Agents whose turn has begun and not ended.
-    pub open: BTreeSet<AgentName>,
+    /// Turns that have begun and not ended, by agent: what their requests showed is in none of the sums yet.
+    pub open: BTreeMap<AgentName, OpenTurn>,
     /// Milliseconds of earlier stretches; of one that was killed, up to its last record.
     pub earlier_ms: u64,
 }
 
-impl Spend {
-    /// Takes turns as lost, whose end nobody recorded: what they spent stays unknown.
-    fn lose_turns(&mut self, agents: impl IntoIterator<Item = AgentName>) {
-        for agent in agents {
-            if self.open.remove(&agent) {
-                (self.unknown_usage, self.unknown_cost) = (self.unknown_usage + 1, self.unknown_cost + 1);
-            }
-        }
-    }
+/// A turn whose end is not recorded.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OpenTurn {
+    /// Its phase; none of a question between stretches.
+    pub phase: Option<PhaseName>,
+    /// Tokens of its requests so far.
+    pub usage: Usage,
+    /// Dollars of those whose prices are known.
+    pub cost_usd: f64,
+}
 
+impl Spend {
     /// Tokens, or `None` when those of any turn are unknown.
     pub fn known_usage(&self) -> Option<Usage> {
         (self.unknown_usage == 0 && self.open.is_empty()).then_some(self.usage)

@@ -19,6 +19,7 @@ mod lock;
 mod read;
 mod run_dir;
 mod run_files;
+mod session_lock;
 mod shared_log;
 
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -33,6 +34,7 @@ pub use kept::Kept;
 pub use lock::{Holder, Lock, LockError, holder, ring};
 pub use read::{Damage, DamageKind, Entry, LogEnd, LogReader, Sift, Tail};
 pub use run_dir::{Leg, RunDir};
+pub use session_lock::SessionLock;
 pub use shared_log::append_locked;
 
 use crate::solid;

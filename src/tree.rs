@@ -24,6 +24,7 @@ mod objects;
 mod packs;
 mod pattern;
 mod plain;
+mod proof;
 mod refs;
 mod reins;
 mod repository;
@@ -240,9 +241,11 @@ impl Tree {
         // Each half waits for two or three processes of git, which have nothing to do with the other half's.
         let (ignore, store) = std::thread::scope(|scope| {
             let ignore = scope.spawn(|| IgnoreRules::load_or_capture(&rules, &repository, skip.as_ref()));
-            let store = checkouts
-                .now(&repository)
-                .and_then(|checkout| ObjectStore::open(options.store, &repository, checkout.head.commit(), made));
+            let store = checkouts.now(&repository).and_then(|checkout| {
+                // The first leg then need not ask what was true before it.
+                checkouts.find(&repository, &checkout.head)?;
+                ObjectStore::open(options.store, &repository, checkout.head.commit(), made)
+            });
             (ignore.join().expect("reading the rules returns its failures"), store)
         });
         Ok(Self {
@@ -267,6 +270,15 @@ impl Tree {
     /// When git fails.
     pub fn head(&mut self) -> Result<Head, TreeError> {
         Ok(self.checkouts.now(&self.repository)?.head.clone())
+    }
+
+    /// Why the repository is not the one that had this state, if so: what it does not hold is lost.
+    ///
+    /// # Errors
+    ///
+    /// When git cannot be started.
+    pub fn loss(&mut self, state: &GitState) -> Result<Option<String>, TreeError> {
+        Ok(self.checkouts.find(&self.repository, state.head())?.loss(&self.repository))
     }
 
     /// The repository.

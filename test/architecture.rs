@@ -16,7 +16,7 @@ const LAYERS: [Layer; 8] = [
     Layer { name: CORE, modules: &["state", "session", "channel", "prune", "economy", "envelope", "plan"] },
     Layer { name: "what the user wrote", modules: &["config", "workflow"] },
     Layer { name: "the shared vocabulary", modules: &["event", "ids"] },
-    Layer { name: "the ground", modules: &["host", "fault", "mask", "lines", "solid"] },
+    Layer { name: "the ground", modules: &["host", "fault", "mask", "lines", "solid", "visible"] },
 ];
 
 const EDGES: &str = "the edges";

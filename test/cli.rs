@@ -15,6 +15,8 @@ mod bad_input;
 mod broken_config;
 #[path = "cli/channel.rs"]
 mod channel;
+#[path = "cli/checks.rs"]
+mod checks;
 #[path = "cli/config.rs"]
 mod config;
 #[path = "cli/demo.rs"]
@@ -40,6 +42,8 @@ mod newest;
 mod notify;
 #[path = "cli/orphans.rs"]
 mod orphans;
+#[path = "cli/outside.rs"]
+mod outside;
 #[path = "cli/private.rs"]
 mod private;
 #[path = "cli/process_cases.rs"]
@@ -56,6 +60,8 @@ mod resume;
 mod rotation;
 #[path = "cli/run.rs"]
 mod run;
+#[path = "cli/session_lock.rs"]
+mod session_lock;
 #[path = "cli/simulate.rs"]
 mod simulate;
 #[path = "cli/stop.rs"]

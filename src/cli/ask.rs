@@ -10,6 +10,7 @@ use super::message::{roster, words};
 use super::project::Project;
 use super::reading;
 use super::report::CliError;
+use super::say;
 use super::signals::Signals;
 use crate::ids::AgentName;
 use crate::plan::build::{engines, stop};
@@ -17,6 +18,7 @@ use crate::process::survive_file_size_limit;
 use crate::run::ask::{Answer, Asked};
 use crate::run::{self, Beginning, Questioning};
 use crate::store::RunDir;
+use crate::visible;
 
 /// Arguments of `fia ask`.
 #[derive(Debug, Args)]
@@ -51,11 +53,11 @@ pub(super) fn ask(args: &AskArgs) -> Result<ExitCode, CliError> {
     }
     match asked.answer {
         Answer::Told(text) => {
-            writeln!(io::stdout().lock(), "{}", text.trim_end())?;
+            writeln!(io::stdout().lock(), "{}", visible::block(text.trim_end()))?;
             Ok(ExitCode::SUCCESS)
         }
         Answer::Failed(reason) => {
-            let _gone = writeln!(anstream::stderr(), "error: {agent} did not answer: {reason}");
+            let _gone = say(&format!("error: {agent} did not answer: {reason}"));
             Ok(signalled.unwrap_or(ExitCode::FAILURE))
         }
     }

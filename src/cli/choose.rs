@@ -1,9 +1,8 @@
 //! Which run an acting command means (SPEC 2.1).
 
-use std::io::Write as _;
-
 use super::reading::{self, life, projection};
 use super::report::CliError;
+use super::say;
 use crate::event::Outcome;
 use crate::store::{DataDir, RunDir};
 use crate::view::human::handle;
@@ -41,8 +40,7 @@ pub(super) fn choose(data: &DataDir, part: Option<&str>, wanted: Wanted, command
     let mut fitting = candidates(data, wanted)?;
     match (fitting.pop(), fitting.len()) {
         (Some(only), 0) => {
-            // A closed standard error hears nothing.
-            let _gone = writeln!(anstream::stderr().lock(), "{command}: run {}", only.dir.run());
+            say(&format!("{command}: run {}", only.dir.run()));
             Ok(only)
         }
         (Some(last), _) => {

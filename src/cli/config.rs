@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use indexmap::IndexMap;
 use serde_json::json;
 
-use super::project::{Project, is_installed};
+use super::project::{Setup, check_script, is_installed};
 use super::report::CliError;
 use crate::config::{self, Facts};
 use crate::economy::windows;
@@ -18,6 +18,7 @@ use crate::engine;
 use crate::ids::EngineName;
 use crate::plan::{self, EngineSettings};
 use crate::view::json;
+use crate::visible;
 
 /// Arguments of `fia config`.
 #[derive(Debug, Args)]
@@ -59,31 +60,32 @@ pub(super) fn config(args: &ConfigArgs) -> Result<ExitCode, CliError> {
 }
 
 fn check(arg: &ConfigArg) -> Result<ExitCode, CliError> {
-    let project = Project::open(arg.config.as_deref())?;
-    let found = &project.loaded.config;
+    let setup = Setup::open(arg.config.as_deref())?;
+    let found = &setup.loaded.config;
     plan::check::config(found)?;
-    let machine = Machine { top: project.repository.top.clone(), engines: plan::build::engines(found) };
+    check_script(&setup.loaded, &setup.top)?;
+    let machine = Machine { top: setup.top.clone(), engines: plan::build::engines(found) };
     let unused = plan::check::unused(found);
     let advice = config::advise(found, &machine);
     let warnings: Vec<String> =
-        project.loaded.warnings.iter().chain(&unused).chain(&advice).map(ToString::to_string).collect();
+        setup.loaded.warnings.iter().chain(&unused).chain(&advice).map(ToString::to_string).collect();
     let mut out = io::stdout().lock();
     if arg.json {
         json::write(&mut out, &json!({ "ok": true, "warnings": warnings }))?;
         return Ok(ExitCode::SUCCESS);
     }
     for warning in &warnings {
-        writeln!(out, "warning: {warning}")?;
+        writeln!(out, "warning: {}", visible::block(warning))?;
     }
     let file =
-        project.file.as_ref().map_or_else(|| "built-in configuration".to_owned(), |file| file.display().to_string());
-    writeln!(out, "{file}: ok")?;
+        setup.file.as_ref().map_or_else(|| "built-in configuration".to_owned(), |file| file.display().to_string());
+    writeln!(out, "{}: ok", visible::line(&file))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn show(arg: &ConfigArg) -> Result<ExitCode, CliError> {
-    let project = Project::open(arg.config.as_deref())?;
-    let found = &project.loaded.config;
+    let setup = Setup::open(arg.config.as_deref())?;
+    let found = &setup.loaded.config;
     let found = found.clone().over(&shipped::shipped(found)?);
     let mut out = io::stdout().lock();
     if arg.json {
@@ -102,7 +104,7 @@ struct Machine {
 
 impl Facts for Machine {
     fn is_installed(&self, engine: EngineName) -> bool {
-        is_installed(engine, &self.top)
+        is_installed(engine, self.engines.get(&engine), &self.top)
     }
 
     fn reports_usage(&self, engine: EngineName) -> bool {

@@ -14,19 +14,19 @@ use clap::Args;
 use serde::Serialize;
 use tokio::process::Command;
 
-use super::project::Project;
+use super::project::{Setup, data_dir, program, warn};
 use super::reading;
 use super::report::CliError;
 use super::{paint_stdout, width_stdout};
 use crate::engine::{self, Facts, LoginCheck, MidPhase, SESSION_MARKERS};
 use crate::ids::EngineName;
 use crate::plan::Plan;
-use crate::process::{CommandSpec, find_program};
 use crate::store::DataDir;
 use crate::view::json;
 use crate::view::numbers::count;
 use crate::view::rows::ModelRow;
 use crate::view::table::{Align, Table};
+use crate::visible;
 
 /// How long a CLI may take to say its version or whether somebody is logged in.
 const ASK_LIMIT: Duration = Duration::from_secs(15);
@@ -118,49 +118,51 @@ enum Fires {
 pub(super) fn doctor(args: &DoctorArgs) -> Result<ExitCode, CliError> {
     // A prefix is that of a plan, and a file that was named is meant.
     let strict = args.prefix || args.config.is_some();
-    let project = if strict { Project::open(args.config.as_deref())? } else { Project::look()? };
-    project.warn();
+    let setup = if strict { Setup::open(args.config.as_deref())? } else { Setup::look()? };
+    warn(&setup.loaded);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::machine("cannot start the runtime", error))?;
     if args.prefix {
-        return runtime.block_on(prefix::examine(&project, args.json));
+        return runtime.block_on(prefix::examine(&setup, args.json));
     }
-    let seen = windows_seen(&project.data)?;
-    let rows = runtime.block_on(rows(&project, &seen));
+    let seen = windows_seen(&setup)?;
+    let rows = runtime.block_on(rows(&setup, &seen));
     let mut out = io::stdout().lock();
     if args.json {
-        let checks = project.loaded.config.show();
+        let checks = setup.loaded.config.show();
         let report = serde_json::json!({
-            "engines": rows, "git": git_version(), "repository": project.repository.top,
-            "config": project.file, "checks": checks["config"]["checks"],
+            "engines": rows, "git": git_version(), "repository": setup.repository.as_ref().map(|repository| &repository.top),
+            "config": setup.file, "checks": checks["config"]["checks"],
         });
         json::write(&mut out, &report)?;
     } else {
-        write_text(&mut out, &project, &rows)?;
+        write_text(&mut out, &setup, &rows)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Models whose window an engine told in one of the last runs, the newest first.
-fn windows_seen(data: &DataDir) -> Result<Vec<ModelRow>, CliError> {
-    let models = reading::known(data)?.take(RUNS_SEEN).flat_map(|known| known.projection.models);
+fn windows_seen(setup: &Setup) -> Result<Vec<ModelRow>, CliError> {
+    let Some(repository) = &setup.repository else { return Ok(Vec::new()) };
+    let data = DataDir::new(data_dir(repository, &setup.loaded.config.data_dir())?);
+    let models = reading::known(&data)?.take(RUNS_SEEN).flat_map(|known| known.projection.models);
     Ok(models.filter(|row| row.window.is_some()).collect())
 }
 
-async fn rows(project: &Project, seen: &[ModelRow]) -> Vec<Row> {
+async fn rows(setup: &Setup, seen: &[ModelRow]) -> Vec<Row> {
     let mut rows = Vec::new();
     for name in EngineName::ALL.into_iter().filter(|name| *name != EngineName::Scripted) {
-        rows.push(row(project, name, seen).await);
+        rows.push(row(setup, name, seen).await);
     }
     rows
 }
 
-async fn row(project: &Project, name: EngineName, seen: &[ModelRow]) -> Row {
-    let (top, adapter) = (&project.repository.top, engine::for_name(name));
+async fn row(setup: &Setup, name: EngineName, seen: &[ModelRow]) -> Row {
+    let (top, adapter) = (&setup.top, engine::for_name(name));
     let facts = adapter.facts();
-    let settings = crate::plan::build::engines(&project.loaded.config);
+    let settings = crate::plan::build::engines(&setup.loaded.config);
     let configured = settings.get(&name).and_then(|settings| settings.program.clone());
-    let program = program(configured.as_deref(), facts, top);
+    let program = program(name, configured.as_deref(), top);
     let version = match &program {
         Some(program) => ask(program, facts.version_args, top).await.and_then(|said| version_in(&said.1)),
         None => None,
@@ -184,14 +186,9 @@ async fn row(project: &Project, name: EngineName, seen: &[ModelRow]) -> Row {
         reports_context: capabilities.context,
         resident: capabilities.resident,
         rotates_mid_phase: capabilities.mid_phase(),
-        ceilings: ceilings(project, name, capabilities.context, seen),
+        ceilings: ceilings(setup, name, capabilities.context, seen),
         hint,
     }
-}
-
-fn program(configured: Option<&str>, facts: &Facts, top: &Path) -> Option<PathBuf> {
-    let names = configured.map_or_else(|| facts.programs.to_vec(), |program| vec![program]);
-    names.iter().find_map(|name| find_program(&CommandSpec::new(*name, top)).ok())
 }
 
 /// Runs a program for what it prints; whether it succeeded, and the text. Nothing when it cannot or takes too long.
@@ -237,8 +234,8 @@ async fn login(program: &Path, facts: &Facts, top: &Path) -> Login {
 }
 
 /// The ceilings of agents whose own engine this is.
-fn ceilings(project: &Project, name: EngineName, reports: bool, seen: &[ModelRow]) -> Vec<Ceiling> {
-    let shown = project.loaded.config.show();
+fn ceilings(setup: &Setup, name: EngineName, reports: bool, seen: &[ModelRow]) -> Vec<Ceiling> {
+    let shown = setup.loaded.config.show();
     let agents = shown["config"]["agents"].as_array().cloned().unwrap_or_default();
     let on_engine =
         |agent: &&serde_json::Value| agent["coding_agent"].as_str().and_then(EngineName::parse) == Some(name);
@@ -247,7 +244,7 @@ fn ceilings(project: &Project, name: EngineName, reports: bool, seen: &[ModelRow
         let model = agent["model"].as_str().unwrap_or_default();
         let told = || seen.iter().find(|row| row.engine == name && row.model == model)?.window;
         let window =
-            project.loaded.config.window(model).or_else(|| super::config::known_window(name, model)).or_else(told);
+            setup.loaded.config.window(model).or_else(|| super::config::known_window(name, model)).or_else(told);
         let fires = match window {
             _ if tokens == 0 => Fires::Off,
             _ if !reports => Fires::NoUsage,
@@ -264,7 +261,7 @@ fn git_version() -> Option<String> {
     version_in(&String::from_utf8_lossy(&output.stdout))
 }
 
-fn write_text(out: &mut dyn Write, project: &Project, rows: &[Row]) -> io::Result<()> {
+fn write_text(out: &mut dyn Write, setup: &Setup, rows: &[Row]) -> io::Result<()> {
     let mut table = Table::new([
         ("ENGINE", Align::Left),
         ("PROGRAM", Align::Left),
@@ -297,16 +294,20 @@ fn write_text(out: &mut dyn Write, project: &Project, rows: &[Row]) -> io::Resul
     }
     table.write(out, width_stdout(), paint_stdout())?;
     for row in rows.iter().filter(|row| row.hint.is_some()) {
-        writeln!(out, "{}: {}", row.engine, row.hint.as_deref().unwrap_or_default())?;
+        writeln!(out, "{}: {}", row.engine, visible::line(row.hint.as_deref().unwrap_or_default()))?;
     }
     let git = git_version().map_or_else(|| "git –".to_owned(), |version| format!("git {version} ✓"));
-    writeln!(out, "{git}   repository {} ✓", project.repository.top.display())?;
-    let shown = project.loaded.config.show();
+    let repository = match &setup.repository {
+        Some(repository) => format!("repository {} ✓", repository.top.display()),
+        None => "repository – (none here)".to_owned(),
+    };
+    writeln!(out, "{}   {}", visible::line(&git), visible::line(&repository))?;
+    let shown = setup.loaded.config.show();
     let checks = shown["config"]["checks"].as_object().cloned().unwrap_or_default();
     let named: Vec<String> =
         checks.iter().map(|(name, check)| format!("{name} = {}", check["run"].as_str().unwrap_or_default())).collect();
     let named = if named.is_empty() { "none found".to_owned() } else { named.join(", ") };
-    writeln!(out, "checks: {named}")
+    writeln!(out, "checks: {}", visible::line(&named))
 }
 
 fn ceiling_cell(ceilings: &[Ceiling]) -> String {

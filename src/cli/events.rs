@@ -9,14 +9,16 @@ use chrono::Utc;
 use clap::Args;
 use memchr::memmem::Finder;
 
+use super::message::roster;
 use super::reading::life;
 use super::report::CliError;
 use super::{paint_stdout, reading, say};
 use crate::config::did_you_mean;
 use crate::event::Event;
 use crate::event::wire::Line;
+use crate::ids::AgentName;
 use crate::store::{DataDir, Entry, LogReader, RunDir, StoreError, Tail, offset_of_last};
-use crate::view::events::{Filter, Since, write_text};
+use crate::view::events::{Filter, Since, is_phase, write_text};
 use crate::view::paint::Paint;
 use crate::view::tables::Life;
 
@@ -66,9 +68,12 @@ pub(super) fn events(args: &EventsArgs) -> Result<ExitCode, CliError> {
         Some(last) => offset_of_matching(&dir, &filter, last)?,
         None => 0,
     };
+    if !args.follow {
+        warn_of_strangers(&data, &dir, &filter)?;
+    }
     let needle = filter.needle();
     let out = io::BufWriter::new(io::stdout().lock());
-    let mut printer = Printer { filter, json: args.json, paint: paint_stdout(), out, ended: false };
+    let mut printer = Printer { filter, json: args.json, paint: paint_stdout(), out, ended: false, any: false };
     if args.follow {
         // The end of the run must be seen, whatever is asked for: nothing is sifted.
         follow(&data, &dir, &mut printer, offset)?;
@@ -80,6 +85,10 @@ pub(super) fn events(args: &EventsArgs) -> Result<ExitCode, CliError> {
         printer.print(entry)?;
     }
     printer.out.flush()?;
+    if let ([name], false) = (args.names.as_slice(), printer.any) {
+        let hint = did_you_mean(name, Event::LOG_NAMES.iter().copied());
+        say(&format!("warning: no record that was asked for is called `{name}`{hint}"));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -95,6 +104,26 @@ fn filter(args: &EventsArgs) -> Result<Filter, CliError> {
         agents: args.agents.clone(),
         since: since.map_err(|error| CliError::usage(error.to_string(), "try `--since 10m` or `--since 120`"))?,
     })
+}
+
+/// Says which of the phases and agents that are asked for the run does not have.
+fn warn_of_strangers(data: &DataDir, dir: &RunDir, filter: &Filter) -> Result<(), CliError> {
+    if filter.phases.is_empty() && filter.agents.is_empty() {
+        return Ok(());
+    }
+    let known = reading::projection(dir, life(data, dir)?)?.unwrap_or_default();
+    let phases: Vec<&str> = known.phases.iter().map(|row| row.phase.as_str()).collect();
+    for wanted in filter.phases.iter().filter(|wanted| !phases.iter().any(|phase| is_phase(phase, wanted))) {
+        say(&format!("warning: no phase `{wanted}` in this run; it has: {}", phases.join(", ")));
+    }
+    let agents = roster(dir)?;
+    let agents: Vec<&str> = agents.iter().map(AgentName::as_str).collect();
+    // The record that names them may be lost.
+    let strange = |wanted: &&String| !agents.is_empty() && !agents.contains(&wanted.as_str());
+    for wanted in filter.agents.iter().filter(strange) {
+        say(&format!("warning: no agent `{wanted}` in this run; it has: {}", agents.join(", ")));
+    }
+    Ok(())
 }
 
 /// Why a type may find nothing; a newer fia may have written records of it.
@@ -148,6 +177,8 @@ struct Printer<W: io::Write> {
     out: W,
     /// Whether the last record seen ends a stretch.
     ended: bool,
+    /// Whether anything was printed.
+    any: bool,
 }
 
 impl<W: io::Write> Printer<W> {
@@ -162,7 +193,10 @@ impl<W: io::Write> Printer<W> {
     fn print(&mut self, entry: Entry<'_>) -> Result<(), CliError> {
         let (line, raw) = match entry {
             Entry::Record { line, raw } => (line, raw),
-            Entry::Damaged(damage) => return Ok(writeln!(io::stderr().lock(), "warning: {damage}")?),
+            Entry::Damaged(damage) => {
+                say(&format!("warning: {damage}"));
+                return Ok(());
+            }
         };
         self.ended = line.kind == "run_end";
         if !self.filter.admits_line(&line) {
@@ -175,13 +209,17 @@ impl<W: io::Write> Printer<W> {
         match line.decode() {
             Ok(record) if !self.filter.admits(&record) => {}
             Ok(_) if self.json => self.write_raw(raw)?,
-            Ok(record) => write_text(&mut self.out, &record, self.paint)?,
-            Err(error) => writeln!(io::stderr().lock(), "warning: {error}")?,
+            Ok(record) => {
+                self.any = true;
+                write_text(&mut self.out, &record, self.paint)?;
+            }
+            Err(error) => drop(say(&format!("warning: {error}"))),
         }
         Ok(())
     }
 
     fn write_raw(&mut self, raw: &[u8]) -> io::Result<()> {
+        self.any = true;
         self.out.write_all(raw)?;
         self.out.write_all(b"\n")
     }

@@ -12,6 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::project::Project;
 use super::report::CliError;
+use super::say;
 use crate::economy::prices::Rates;
 use crate::economy::requests::ASSUMED_REQUESTS;
 use crate::event::ContextPruned;
@@ -96,7 +97,7 @@ async fn serve(listen: SocketAddr, options: SessionOptions) -> Result<ExitCode, 
             _ = interrupted.recv() => return Ok(ExitCode::from(130)),
             _ = ended.recv() => return Ok(ExitCode::from(143)),
             Some(news) = session.next_news() => match news {
-                News::Pruned(pruned) => say(&told(&pruned)),
+                News::Pruned(pruned) => drop(say(&told(&pruned))),
                 News::PrefixChanged(changed) => {
                     say(&format!("prefix changed at {}, byte {}", changed.block, changed.byte));
                 }
@@ -127,11 +128,6 @@ fn told(pruned: &ContextPruned) -> String {
     }
     let (soft, hard, before, after) = (pruned.soft, pruned.hard, pruned.chars_before, pruned.chars_after);
     format!("pruned ({}{gap}): {soft} trimmed, {hard} cleared, {before} -> {after} characters", pruned.reason)
-}
-
-fn say(text: &str) {
-    // A closed standard error takes no notes.
-    let _gone = writeln!(anstream::stderr().lock(), "{text}");
 }
 
 fn failed(error: GatewayError) -> CliError {

@@ -10,11 +10,14 @@ use super::choose::{Wanted, choose};
 use super::held::ring;
 use super::project::Project;
 use super::report::CliError;
+use super::say;
 use crate::channel::{Row, RowKind, mentioned};
-use crate::event::Event;
+use crate::event::{Event, Outcome};
 use crate::ids::AgentName;
 use crate::plan::Plan;
 use crate::store::{DataDir, Entry, LogReader, RunDir, StoreError, Tail, channel};
+use crate::view::human::handle;
+use crate::view::tables::Life;
 
 /// Arguments of `fia message`.
 #[derive(Debug, Args)]
@@ -36,14 +39,14 @@ pub(super) struct MessageArgs {
 /// Adds a message to the channel of a run.
 pub(super) fn message(args: &MessageArgs) -> Result<ExitCode, CliError> {
     let project = Project::look()?;
-    let dir = choose(&project.data, args.run.as_deref(), Wanted::Live, "fia message --run")?.dir;
+    let chosen = choose(&project.data, args.run.as_deref(), Wanted::Live, "fia message --run")?;
+    let dir = &chosen.dir;
     let text = words(&args.text)?;
-    let thread = args.thread.as_deref().map(|id| root(&dir, id)).transpose()?.unwrap_or_default();
-    let row = send(&project.data, &dir, Said { text, from: args.from.clone(), thread })?;
+    let thread = args.thread.as_deref().map(|id| root(dir, id)).transpose()?.unwrap_or_default();
+    let row = send(&project.data, dir, Said { text, from: args.from.clone(), thread })?;
     writeln!(io::stdout().lock(), "{}", row.id)?;
-    // A closed standard error takes no words.
-    let _gone = writeln!(anstream::stderr(), "message {} in run {}: {}", row.id, dir.run(), heard(&row));
-    Ok(ExitCode::SUCCESS)
+    let heard = heard(dir, chosen.life, chosen.projection.run.outcome, &row.mentions);
+    Ok(say(&format!("message {} in run {}: {heard}", row.id, dir.run())))
 }
 
 /// A message before it has an id.
@@ -65,13 +68,20 @@ pub(super) fn send(data: &DataDir, dir: &RunDir, said: Said) -> Result<Row, CliE
     Ok(row)
 }
 
-/// Who reads a message, and when.
-pub(super) fn heard(row: &Row) -> String {
-    let who = match row.mentions.as_slice() {
+/// Who reads a message in a run that stands so, and when.
+pub(super) fn heard(dir: &RunDir, life: Life, outcome: Option<Outcome>, mentions: &[AgentName]) -> String {
+    let handle = handle(dir.run());
+    let who = match mentions {
         [] => "its agents read it".to_owned(),
         named => format!("{} and whoever works next read it", list(named)),
     };
-    format!("{who} at their next phase")
+    match (life, outcome) {
+        (Life::Alive, _) => format!("{who} at their next phase"),
+        (Life::Gone, Some(Outcome::GoalMet)) => {
+            format!("the run met its goal and goes on no more; an agent reads it when `fia ask --run {handle}` asks it")
+        }
+        (Life::Gone, _) => format!("nobody works on the run now; {who} once `fia resume {handle}` goes on"),
+    }
 }
 
 /// The words of a message as one text.

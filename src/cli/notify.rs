@@ -1,6 +1,5 @@
 //! Webhooks: what happened in a run, told to others. A hook that fails never fails a run.
 
-use std::io::Write as _;
 use std::time::Duration;
 
 use reqwest::Url;
@@ -8,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use super::say;
 use crate::config::{Notify, Webhook};
 use crate::event::{Approval, Event, Outcome, Record};
 use crate::gateway::client_for;
@@ -85,8 +85,8 @@ async fn send_all(targets: Vec<Webhook>, mut messages: mpsc::UnboundedReceiver<V
     while let Some(message) = messages.recv().await {
         for target in &targets {
             if let Err(reason) = send(target, &message).await {
-                // A closed standard error takes no warnings. The address may hold a secret and is not shown.
-                let _gone = writeln!(anstream::stderr(), "warning: a webhook of `notify` was not told: {reason}");
+                // The address may hold a secret and is not shown.
+                say(&format!("warning: a webhook of `notify` was not told: {reason}"));
             }
         }
     }

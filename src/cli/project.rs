@@ -7,18 +7,17 @@ use super::say;
 use crate::config::{self, ConfigError, Loaded, Surroundings, Warning};
 use crate::engine;
 use crate::ids::EngineName;
-use crate::plan;
+use crate::plan::{self, EngineSettings};
 use crate::process::{CommandSpec, find_program};
+use crate::rehearsal::script::Script;
 use crate::solid;
 use crate::store::DataDir;
-use crate::tree::Repository;
+use crate::tree::{Repository, TreeError};
 use crate::view::numbers::plural;
 
 /// What commands work on.
 pub(super) struct Project {
     pub(super) repository: Repository,
-    /// The configuration file, if there is one.
-    pub(super) file: Option<PathBuf>,
     pub(super) loaded: Loaded,
     /// The state of the main work tree, which its linked work trees share.
     pub(super) data: DataDir,
@@ -33,20 +32,8 @@ impl Project {
     /// The same, from another directory.
     pub(super) fn open_at(start: &Path, config: Option<&Path>) -> Result<Self, CliError> {
         let repository = Repository::discover(start)?;
-        let variable = std::env::var_os("FIA_CONFIG");
-        let file = config::find(start, &repository.top, config, variable.as_deref());
-        let near = config::misnamed(start, &repository.top, config, variable.as_deref());
-        let near = near.iter().map(|path| config::misnamed_problem(path, &repository.top));
-        let engines = installed(&repository.top);
-        let around = Surroundings { top: &repository.top, engines: &engines };
-        let mut loaded = config::load(file.as_deref(), around)?;
-        if file.is_some() {
-            loaded.warnings.extend(near.map(Warning));
-        } else {
-            // Whatever it limits would be limited nowhere.
-            ConfigError::unless_empty(near.collect())?;
-        }
-        Self::with(repository, file, loaded)
+        let (_, loaded) = load(start, &repository.top, config)?;
+        Self::with(repository, loaded)
     }
 
     /// The same for commands that look at runs or steer them: they work whatever is in the configuration, and say in
@@ -54,26 +41,76 @@ impl Project {
     pub(super) fn look() -> Result<Self, CliError> {
         let start = super::current_dir()?;
         let repository = Repository::discover(&start)?;
-        let file = config::find(&start, &repository.top, None, std::env::var_os("FIA_CONFIG").as_deref());
-        let engines = installed(&repository.top);
-        let loaded = load_what_holds(file.as_deref(), Surroundings { top: &repository.top, engines: &engines })?;
-        Self::with(repository, file, loaded)
+        let (_, loaded) = look(&start, &repository.top)?;
+        Self::with(repository, loaded)
     }
 
-    fn with(repository: Repository, file: Option<PathBuf>, loaded: Loaded) -> Result<Self, CliError> {
+    fn with(repository: Repository, loaded: Loaded) -> Result<Self, CliError> {
         let data = DataDir::new(data_dir(&repository, &loaded.config.data_dir())?);
-        Ok(Self { repository, file, loaded, data })
+        Ok(Self { repository, loaded, data })
     }
 
     /// Says on standard error what of the configuration was not used as written.
     pub(super) fn warn(&self) {
-        use std::io::Write as _;
-        let mut err = anstream::stderr().lock();
-        for warning in self.loaded.warnings.iter().chain(&plan::check::unused(&self.loaded.config)) {
-            // A closed standard error takes no warnings.
-            let _gone = writeln!(err, "warning: {warning}");
-        }
+        warn(&self.loaded);
     }
+}
+
+/// What commands work on that ask for no run: a configuration, in a repository or not.
+pub(super) struct Setup {
+    /// Where relative paths begin: the top of the repository, else the current directory.
+    pub(super) top: PathBuf,
+    pub(super) repository: Option<Repository>,
+    /// The configuration file, if there is one.
+    pub(super) file: Option<PathBuf>,
+    pub(super) loaded: Loaded,
+}
+
+impl Setup {
+    /// Reads the configuration that holds in the current directory.
+    pub(super) fn open(config: Option<&Path>) -> Result<Self, CliError> {
+        Self::with(|start, top| load(start, top, config))
+    }
+
+    /// The same whatever is in the configuration, as [`Project::look`] does.
+    pub(super) fn look() -> Result<Self, CliError> {
+        Self::with(look)
+    }
+
+    fn with(read: impl FnOnce(&Path, &Path) -> Result<(Option<PathBuf>, Loaded), CliError>) -> Result<Self, CliError> {
+        let start = super::current_dir()?;
+        let repository = match Repository::discover(&start) {
+            Ok(repository) => Some(repository),
+            Err(TreeError::NotARepository { .. } | TreeError::NoWorkTree { .. } | TreeError::NoGit { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let top = repository.as_ref().map_or_else(|| start.clone(), |repository| repository.top.clone());
+        let (file, loaded) = read(&start, &top)?;
+        Ok(Self { top, repository, file, loaded })
+    }
+}
+
+/// The configuration file that holds at `start`, and what it says.
+fn load(start: &Path, top: &Path, named: Option<&Path>) -> Result<(Option<PathBuf>, Loaded), CliError> {
+    let variable = std::env::var_os("FIA_CONFIG");
+    let file = config::find(start, top, named, variable.as_deref());
+    let mut loaded = config::load(file.as_deref(), Surroundings { top, engines: &installed(top) })?;
+    let near = config::misnamed(start, top, named, variable.as_deref());
+    let near = near.iter().map(|path| config::misnamed_problem(path, top));
+    if file.is_some() {
+        loaded.warnings.extend(near.map(Warning));
+    } else {
+        // Whatever it limits would be limited nowhere.
+        ConfigError::unless_empty(near.collect())?;
+    }
+    Ok((file, loaded))
+}
+
+/// The same, and as much of it as holds.
+fn look(start: &Path, top: &Path) -> Result<(Option<PathBuf>, Loaded), CliError> {
+    let file = config::find(start, top, None, std::env::var_os("FIA_CONFIG").as_deref());
+    let loaded = load_what_holds(file.as_deref(), Surroundings { top, engines: &installed(top) })?;
+    Ok((file, loaded))
 }
 
 /// As much of a configuration as holds; says on standard error that it is not all.
@@ -90,9 +127,25 @@ pub(super) fn load_what_holds(file: Option<&Path>, around: Surroundings<'_>) -> 
     Ok(loaded)
 }
 
+/// Says on standard error what of a configuration was not used as written, or is for nobody.
+pub(super) fn warn(loaded: &Loaded) {
+    for warning in loaded.warnings.iter().chain(&plan::check::unused(&loaded.config)) {
+        say(&format!("warning: {warning}"));
+    }
+}
+
+/// Reads the script of the scripted engine, if the configuration names one.
+pub(super) fn check_script(loaded: &Loaded, top: &Path) -> Result<(), CliError> {
+    let script: Option<String> = loaded.config.at("/engines/scripted/script");
+    let Some(script) = script else { return Ok(()) };
+    let read = Script::load(&top.join(&script), &script);
+    let hint = "correct the script, or name another one as `engines.scripted.script`";
+    read.map(drop).map_err(|problem| CliError::usage(format!("the script cannot be used: {problem}"), hint))
+}
+
 /// The data directory: that of the main work tree, which its linked work trees share. A bare repository has no main
 /// work tree, and each linked one its own.
-fn data_dir(repository: &Repository, configured: &str) -> Result<PathBuf, CliError> {
+pub(super) fn data_dir(repository: &Repository, configured: &str) -> Result<PathBuf, CliError> {
     let top = repository.main_top()?.unwrap_or_else(|| repository.top.clone());
     let path = top.join(configured);
     // As git names it, which tells whether a work tree lies in it.
@@ -101,12 +154,17 @@ fn data_dir(repository: &Repository, configured: &str) -> Result<PathBuf, CliErr
 
 /// Engines whose program is there, best first.
 pub(super) fn installed(top: &Path) -> Vec<EngineName> {
-    EngineName::ALL.into_iter().filter(|name| *name != EngineName::Scripted && is_installed(*name, top)).collect()
+    EngineName::ALL.into_iter().filter(|name| *name != EngineName::Scripted && is_installed(*name, None, top)).collect()
 }
 
-/// Whether the program of an engine is there; the scripted one always is.
-pub(super) fn is_installed(name: EngineName, top: &Path) -> bool {
-    let programs = engine::for_name(name).facts().programs;
-    name == EngineName::Scripted
-        || programs.iter().any(|program| find_program(&CommandSpec::new(*program, top)).is_ok())
+/// Whether the program of an engine is there; that of the scripted one always is, unless another is configured.
+pub(super) fn is_installed(name: EngineName, settings: Option<&EngineSettings>, top: &Path) -> bool {
+    let configured = settings.and_then(|settings| settings.program.as_deref());
+    (name == EngineName::Scripted && configured.is_none()) || program(name, configured, top).is_some()
+}
+
+/// Where the program of an engine is: the configured one, else the first of its own names that is there.
+pub(super) fn program(name: EngineName, configured: Option<&str>, top: &Path) -> Option<PathBuf> {
+    let names = configured.map_or_else(|| engine::for_name(name).facts().programs.to_vec(), |program| vec![program]);
+    names.iter().find_map(|name| find_program(&CommandSpec::new(*name, top)).ok())
 }

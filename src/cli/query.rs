@@ -1,7 +1,7 @@
 //! `fia runs`, `show`, `phases` and `agents`: from the run file, so that they do not depend on the size of a log.
 
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::process::ExitCode;
 
 use chrono::Utc;
@@ -10,7 +10,7 @@ use clap::Args;
 use super::reading::{self, life, projection};
 use super::report::CliError;
 use super::worktree;
-use super::{paint_stdout, width_stdout};
+use super::{paint_stdout, say, width_stdout};
 use crate::event::Event;
 use crate::event::wire::Line;
 use crate::run::orphan;
@@ -124,15 +124,13 @@ fn one(args: &RunArg) -> Result<One, CliError> {
 
 /// Names the engines that a killed fia left at work; a reading command ends nothing.
 fn name_orphans(dir: &RunDir) -> Result<(), CliError> {
-    let mut err = anstream::stderr().lock();
     for orphan in orphan::orphans(dir)? {
         let how = format!(
             "still works for run {0}; `fia resume {1}` or `fia stop {1}` ends it",
             dir.run(),
             handle(dir.run())
         );
-        // A closed standard error takes no warnings.
-        let _gone = writeln!(err, "warning: {}", super::held::name(&orphan, &how));
+        say(&format!("warning: {}", super::held::name(&orphan, &how)));
     }
     Ok(())
 }

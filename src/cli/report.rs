@@ -14,6 +14,7 @@ use crate::store::{FindError, Holder, LockError, StoreError};
 use crate::tree::TreeError;
 use crate::view::human::handle;
 use crate::view::numbers::span;
+use crate::visible;
 
 /// An error that ends a command.
 #[derive(Debug, thiserror::Error)]
@@ -91,7 +92,7 @@ pub(super) fn render(error: &CliError, out: &mut dyn Write) {
         text += &format!("\nhint: {hint}\n");
     }
     // Nothing can be told when standard error is gone.
-    let _gone = out.write_all(text.as_bytes());
+    let _gone = out.write_all(visible::block(&text).as_bytes());
 }
 
 impl From<ConfigError> for CliError {
@@ -141,7 +142,9 @@ impl From<LockError> for CliError {
         match error {
             LockError::Store(error) => error.into(),
             LockError::Held { holder: Some(holder), .. } => Self::Held(holder),
-            LockError::Held { holder: None, .. } => Self::usage(error.to_string(), error.hint()),
+            LockError::Held { holder: None, .. } | LockError::Session { .. } => {
+                Self::usage(error.to_string(), error.hint())
+            }
         }
     }
 }
@@ -150,10 +153,12 @@ impl From<RunError> for CliError {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Store(error) => error.into(),
+            RunError::Session(error) => error.into(),
             RunError::Tree(error) => error.into(),
             RunError::Condition(_)
             | RunError::Schema(_)
             | RunError::Prompt { .. }
+            | RunError::Archive { .. }
             | RunError::Log { .. }
             | RunError::File { .. } => {
                 Self::Machine { message: error.to_string(), hint: None, source: error.source().map(boxed) }

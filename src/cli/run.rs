@@ -1,5 +1,6 @@
 //! `fia run`.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -9,25 +10,30 @@ use std::rc::Rc;
 use chrono::Utc;
 use clap::Args;
 use tokio::sync::watch;
+use tokio::time::MissedTickBehavior;
 
 use super::asking::{self, Asker};
 use super::notify;
-use super::project::Project;
+use super::project::{Project, check_script, is_installed};
 use super::report::CliError;
+use super::say;
 use super::screen::{Loudness, Screen, TICK};
 use super::signals::Signals;
 use super::spans;
 use super::worktree;
 use crate::config::Choice;
 use crate::event::Outcome;
-use crate::ids::RunId;
+use crate::ids::{EngineName, RunId};
 use crate::plan::build::{Request, build};
-use crate::plan::{Plan, Stop, describe};
+use crate::plan::{EngineChoice, Plan, Stop, describe};
 use crate::process::survive_file_size_limit;
 use crate::run::{self, Audience, Beginning, Begun, Bells, Level, StartError, Watch};
 use crate::view::ending::Brake;
 use crate::view::json::{self, Shown};
 use crate::view::tables::Life;
+
+/// What names standard input in place of a file or of words.
+const STANDARD_INPUT: &str = "-";
 
 /// Arguments of `fia run`.
 #[derive(Debug, Args)]
@@ -35,7 +41,7 @@ use crate::view::tables::Life;
 pub(super) struct RunArgs {
     /// The workflow; `fia workflows` lists them
     workflow: String,
-    /// What to do
+    /// What to do; `-` alone reads it from standard input
     prompt: Vec<String>,
     /// Read the prompt from a file, or from standard input with `-`
     #[arg(short, long, value_name = "FILE|-", conflicts_with = "prompt")]
@@ -71,6 +77,10 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
     let request = Request { workflow: &args.workflow, prompt: &prompt, choices: &args.choices };
     let (plan, stop) = build(&project.loaded.config, request)?;
     if args.dry_run {
+        if plan.agents.values().flat_map(|agent| &agent.choices).any(|choice| choice.engine == EngineName::Scripted) {
+            check_script(&project.loaded, &project.repository.top)?;
+        }
+        warn_of_absent(&project, &plan);
         return dry_run(&plan, &stop, args.json);
     }
     // Before anything is spent: a commit would fail at the end.
@@ -151,6 +161,8 @@ async fn see_through(begun: &Begun, screen: &Screen, mut level: watch::Receiver<
     let going = begun.run.go();
     tokio::pin!(going);
     let mut ticks = tokio::time::interval(TICK);
+    // After a long question there is one tick to make good, not one for each that was missed.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         tokio::select! {
             biased;
@@ -159,6 +171,23 @@ async fn see_through(begun: &Begun, screen: &Screen, mut level: watch::Receiver<
             outcome = &mut going => return Ok(outcome?),
             _ = ticks.tick(), if screen.ticks() => screen.tick(),
         }
+    }
+}
+
+/// Says which agents of a plan work on an engine that is not there.
+fn warn_of_absent(project: &Project, plan: &Plan) {
+    let mut absent: BTreeMap<EngineName, Vec<&str>> = BTreeMap::new();
+    for (name, agent) in &plan.agents {
+        if let Some(EngineChoice { engine, .. }) = agent.choices.first()
+            && !is_installed(*engine, plan.engines.get(engine), &project.repository.top)
+        {
+            absent.entry(*engine).or_default().push(name.as_str());
+        }
+    }
+    for (engine, agents) in absent {
+        let verb = if agents.len() == 1 { "works" } else { "work" };
+        let agents = agents.join(", ");
+        say(&format!("warning: {engine} is not installed, and {agents} {verb} on it: `fia doctor` says more"));
     }
 }
 
@@ -183,19 +212,26 @@ fn run_id(text: &str) -> Result<RunId, CliError> {
 }
 
 fn prompt(args: &RunArgs) -> Result<String, CliError> {
-    let Some(file) = &args.file else { return Ok(args.prompt.join(" ")) };
-    let bytes = if file == Path::new("-") {
-        let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
-    } else {
-        fs::read(file)
+    let file = match (&args.file, args.prompt.as_slice()) {
+        (Some(file), _) => file.as_path(),
+        (None, [only]) if only == STANDARD_INPUT => Path::new(STANDARD_INPUT),
+        (None, words) => return Ok(words.join(" ")),
     };
-    let shown = file.display();
+    let (shown, bytes) = if file == Path::new(STANDARD_INPUT) {
+        let mut bytes = Vec::new();
+        ("standard input".to_owned(), io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes))
+    } else {
+        (format!("`{}`", file.display()), fs::read(file))
+    };
     let bytes = bytes.map_err(|error| CliError::Usage {
-        message: format!("cannot read the prompt from `{shown}`"),
+        message: format!("cannot read the prompt from {shown}"),
         hint: Some("give the prompt as words, or as a file with `-f`".to_owned()),
         source: Some(Box::new(error)),
     })?;
-    let text = String::from_utf8(bytes);
-    text.map_err(|_| CliError::usage(format!("the prompt in `{shown}` is not UTF-8"), "save it as UTF-8 text"))
+    let text = String::from_utf8(bytes)
+        .map_err(|_| CliError::usage(format!("the prompt in {shown} is not UTF-8"), "save it as UTF-8 text"))?;
+    if text.trim().is_empty() {
+        return Err(CliError::usage(format!("the prompt in {shown} is empty"), "say there what to do"));
+    }
+    Ok(text)
 }

@@ -5,7 +5,6 @@
 //! nothing that goes wrong here changes how it ended.
 
 use std::fs::File;
-use std::io::Write as _;
 use std::time::Duration;
 
 use reqwest::{Client, StatusCode, Url};
@@ -13,6 +12,7 @@ use tokio::runtime::Runtime;
 
 use super::reading;
 use super::report::CliError;
+use super::say;
 use crate::event::Record;
 use crate::event::wire::Line;
 use crate::gateway::client_for;
@@ -180,8 +180,7 @@ pub(super) fn export_stretch(dir: &RunDir) {
         export.end(Life::Gone)
     });
     if let Err(error) = sent {
-        // A closed standard error takes no warnings.
-        let _gone = writeln!(anstream::stderr(), "warning: {}", said(&error));
+        say(&format!("warning: {}", said(&error)));
     }
 }
 

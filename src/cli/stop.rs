@@ -16,9 +16,11 @@ use super::report::CliError;
 use super::say;
 use crate::host::Presence;
 use crate::run::orphan::{self, Orphan};
+use crate::solid;
 use crate::store::{self, DataDir, RunDir, StoreError, atomic};
 use crate::view::human::handle;
 use crate::view::tables::Life;
+use crate::visible;
 
 /// Arguments of `fia stop`.
 #[derive(Debug, Args)]
@@ -60,8 +62,14 @@ pub(super) fn stop(args: &StopArgs) -> Result<ExitCode, CliError> {
     if args.clear {
         return clear(&project.data);
     }
-    let request = Request { now: args.now, reason: args.reason.as_deref() };
-    if args.all { stop_all(&project, &request) } else { stop_one(&project, args, &request) }
+    let said = args.reason.as_deref().filter(|reason| !reason.trim().is_empty());
+    let request = Request { now: args.now, reason: said };
+    if args.all {
+        return stop_all(&project, &request);
+    }
+    // Who reads the log later should see that it was asked for, and how.
+    let asked = if args.now { "asked by `fia stop --now`" } else { "asked by `fia stop`" };
+    stop_one(&project, args, &Request { reason: said.or(Some(asked)), ..request })
 }
 
 fn stop_one(project: &Project, args: &StopArgs, request: &Request<'_>) -> Result<ExitCode, CliError> {
@@ -90,14 +98,14 @@ fn stop_one(project: &Project, args: &StopArgs, request: &Request<'_>) -> Result
 fn end_orphans(project: &Project) -> Result<(), CliError> {
     for run in project.data.list()? {
         let dir = project.data.run(&run);
-        if super::reading::life(&project.data, &dir)? != Life::Gone {
+        if reading::life(&project.data, &dir)? != Life::Gone {
             continue;
         }
         // Taking the lock may end them already.
         let mut left = match orphan::orphans(&dir) {
             Ok(left) => left,
             Err(error) => {
-                super::reading::pass_over(&dir, Some(error));
+                reading::pass_over(&dir, Some(error));
                 continue;
             }
         };
@@ -131,7 +139,7 @@ fn stop_all(project: &Project, request: &Request<'_>) -> Result<ExitCode, CliErr
 
 fn clear(data: &DataDir) -> Result<ExitCode, CliError> {
     let path = data.stop();
-    match fs::remove_file(&path) {
+    match solid::remove(&path) {
         Ok(()) => Ok(say("runs of this repository may go on")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(say("this repository is not stopped")),
         Err(error) => Err(CliError::machine(format!("cannot remove `{}`", path.display()), error)),
@@ -146,9 +154,9 @@ fn status(data: &DataDir) -> Result<ExitCode, CliError> {
         writeln!(out, "not stopped: this repository")?;
     }
     for run in data.list()? {
-        let dir = data.run(&run);
+        let (dir, name) = (data.run(&run), visible::line(run.as_str()));
         if there(&dir.stop()) {
-            writeln!(out, "stopped: run {run} ({})", reason(&dir.stop()))?;
+            writeln!(out, "stopped: run {name} ({})", reason(&dir.stop()))?;
         }
         if reading::life(data, &dir)? == Life::Gone {
             match orphan::orphans(&dir) {
@@ -163,7 +171,7 @@ fn status(data: &DataDir) -> Result<ExitCode, CliError> {
 fn name_orphans(out: &mut dyn io::Write, dir: &RunDir, orphans: &[Orphan]) -> io::Result<()> {
     for orphan in orphans {
         let how = format!("still works for run {}; `fia stop {}` ends it", dir.run(), handle(dir.run()));
-        writeln!(out, "{}", held::name(orphan, &how))?;
+        writeln!(out, "{}", visible::line(&held::name(orphan, &how)))?;
     }
     Ok(())
 }
@@ -176,7 +184,7 @@ fn there(path: &Path) -> bool {
 fn reason(path: &Path) -> String {
     let stated: Result<Option<serde_json::Value>, StoreError> = atomic::load_json(path);
     let stated = stated.ok().flatten().and_then(|request| Some(request.get("reason")?.as_str()?.to_owned()));
-    stated.unwrap_or_else(|| "no reason given".to_owned())
+    stated.map_or_else(|| "no reason given".to_owned(), |reason| visible::line(&reason).into_owned())
 }
 
 fn write(path: &Path, request: &Request<'_>) -> Result<(), StoreError> {

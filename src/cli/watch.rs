@@ -256,7 +256,10 @@ impl Watch {
         let sent = message::whole(text)
             .and_then(|text| message::send(&self.data, &self.dir, Said { text, ..Said::default() }));
         match sent {
-            Ok(row) => format!("message {}: {}", row.id, message::heard(&row)),
+            Ok(row) => {
+                let outcome = self.dashboard.state().run.outcome;
+                format!("message {}: {}", row.id, message::heard(&self.dir, self.life, outcome, &row.mentions))
+            }
             Err(error) => format!("not sent: {error}"),
         }
     }

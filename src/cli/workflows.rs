@@ -1,17 +1,18 @@
 //! `fia workflows`.
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
 
-use super::project::Project;
+use super::project::Setup;
 use super::report::CliError;
 use super::{paint_stdout, width_stdout};
 use crate::view::json;
 use crate::view::table::{Align, Table};
+use crate::visible;
 use crate::workflow::{self, Origin};
 
 /// Arguments of `fia workflows`.
@@ -29,11 +30,15 @@ pub(super) struct WorkflowsArgs {
 
 /// Lists workflows, or prints one.
 pub(super) fn workflows(args: &WorkflowsArgs) -> Result<ExitCode, CliError> {
-    let project = Project::open(args.config.as_deref())?;
-    let config = &project.loaded.config;
+    let setup = Setup::open(args.config.as_deref())?;
+    let config = &setup.loaded.config;
     let mut out = io::stdout().lock();
     if let Some(name) = &args.name {
-        out.write_all(workflow::find(config, name)?.source().as_bytes())?;
+        let found = workflow::find(config, name)?;
+        // A copy is exact; on a terminal nothing steers it.
+        let source = found.source();
+        let shown = if io::stdout().is_terminal() { visible::block(&source) } else { source.as_str().into() };
+        out.write_all(shown.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
     let all = workflow::catalog(config)?;

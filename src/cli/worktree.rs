@@ -5,6 +5,7 @@ use std::io::Write;
 use crate::store::DataDir;
 use crate::tree::{Repository, Worktree};
 use crate::view::projection::Projection;
+use crate::visible;
 
 /// Says it for a run that is over and whose work tree is still there; nothing for other runs.
 pub(super) fn say(repository: &Repository, data: &DataDir, state: &Projection, out: &mut dyn Write) {
@@ -20,6 +21,6 @@ pub(super) fn say(repository: &Repository, data: &DataDir, state: &Projection, o
     let _gone = writeln!(
         out,
         "  work tree  {}\n  take over  {keep}\n  then       {remove}\n  throw away {discard}",
-        path.display()
+        visible::line(&path.display().to_string())
     );
 }

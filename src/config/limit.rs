@@ -68,6 +68,7 @@ mod tests {
             "token_budget=-1",
             "token_budget=0.5",
             "token_budget=1e30",
+            "cost_budget_usd=1e-400",
         ] {
             assert!(loaded("").unwrap().config.with_limits(&[text]).is_err(), "{text}");
         }

@@ -51,8 +51,13 @@ fn number(text: &str) -> Option<Scalar<'static>> {
     }
     // Rust reads `1e5`, `.5` and `1.` as the core schema does; `inf` and the like were sent away above.
     let value: f64 = digits.parse().ok()?;
-    let value = if text.starts_with('-') { -value } else { value };
-    Some(if value.is_finite() { Scalar::Fraction(value) } else { Scalar::Unbounded })
+    // What is not 0 and becomes 0 would switch a limit off.
+    let mantissa = digits.split(['e', 'E']).next().unwrap_or_default();
+    let vanishes = value == 0.0 && mantissa.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
+    if vanishes || !value.is_finite() {
+        return Some(Scalar::Unbounded);
+    }
+    Some(Scalar::Fraction(if text.starts_with('-') && value > 0.0 { -value } else { value }))
 }
 
 fn whole(text: &str, magnitude: i128) -> Scalar<'static> {
@@ -105,6 +110,11 @@ mod tests {
             ("-9223372036854775809", Scalar::Unbounded),
             ("99999999999999999999999999999999999999999999", Scalar::Unbounded),
             ("1e999", Scalar::Unbounded),
+            ("1e-300", Scalar::Fraction(1e-300)),
+            ("1e-400", Scalar::Unbounded),
+            ("-0.1E-400", Scalar::Unbounded),
+            ("0e-400", Scalar::Fraction(0.0)),
+            ("-0", Scalar::Integer(0)),
             ("-.inf", Scalar::Unbounded),
             (".nan", Scalar::Unbounded),
         ];

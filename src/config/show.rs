@@ -8,6 +8,7 @@ use super::Config;
 use super::layer::Layers;
 use super::pointer::{below, shown};
 use super::problem::BUILT_IN;
+use crate::visible;
 
 /// What is shown in place of a value that may be a secret.
 const HIDDEN: &str = "(set)";
@@ -32,10 +33,11 @@ impl Config {
         let layers = self.shown_layers();
         let mut rows = Vec::new();
         leaves(&layers.values, "", &mut rows);
-        let rows: Vec<_> = rows.into_iter().map(|(at, value)| (format!("{} = {value}", shown(&at)), at)).collect();
+        let row = |at: &str, value| visible::line(&format!("{} = {value}", shown(at))).into_owned();
+        let rows: Vec<_> = rows.into_iter().map(|(at, value)| (row(&at, value), at)).collect();
         let width = rows.iter().map(|(row, _)| row.chars().count()).filter(|width| *width <= 72).max().unwrap_or(0);
         rows.into_iter().fold(String::new(), |mut text, (row, at)| {
-            let _infallible = writeln!(text, "{row:width$}  # {}", origin(&layers, &at));
+            let _infallible = writeln!(text, "{row:width$}  # {}", visible::line(origin(&layers, &at)));
             text
         })
     }

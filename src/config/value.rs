@@ -28,6 +28,10 @@ pub(crate) enum Reading {
 
 /// Reads a scalar as `shape` has it. Shapes that are not scalars refuse it.
 pub(crate) fn read(shape: &Shape, scalar: Scalar<'_>, text: &str) -> Reading {
+    // No argument, variable or path can hold it.
+    if text.contains('\0') {
+        return Reading::Wrong("a NUL character has no place in a configuration".to_owned());
+    }
     match shape {
         Shape::Knob(knob) => self::knob(*knob, scalar, text),
         Shape::Clamped(range) => clamped(*range, scalar, text),
@@ -286,6 +290,14 @@ mod tests {
         }
         assert_eq!(duration_ms("90", 0), None);
         assert_eq!(duration_ms("-5m", 0), Some(-300_000.0));
+    }
+
+    #[test]
+    fn no_text_holds_a_nul_character() {
+        for shape in [Shape::Text, Shape::Variable, Shape::DataDir, Shape::Ttl, Shape::WebAddress] {
+            let text = "https://a\0b";
+            assert!(matches!(read(&shape, Scalar::Text(text), text), Reading::Wrong(_)), "{shape:?}");
+        }
     }
 
     #[test]

@@ -91,7 +91,8 @@ mod tests {
             attempt: 1,
             host: String::new(),
         };
-        let read = ContextRead { agent: agent.into(), context_tokens: Some(1), window: None, usage: None };
+        let read =
+            ContextRead { agent: agent.into(), context_tokens: Some(1), window: None, usage: None, cost_usd: None };
         let end = PhaseEnd { step, status, elapsed_ms: 0, outcome: None, reason: None, tree_sha256: None };
         let mut events = vec![Event::PhaseStart(start)];
         events.extend((0..made).map(|_| Event::Context(read.clone())));

@@ -224,6 +224,7 @@ mod tests {
                 context_tokens: Some(usage.context()),
                 window: None,
                 usage: Some(usage),
+                cost_usd: None,
             }))
         }
     }

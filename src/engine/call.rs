@@ -4,14 +4,9 @@ use serde::Deserialize;
 
 use super::json::{Raw, cut, first_line, read};
 
-/// Characters of a summary; the limit of a `tool_call` record's name.
-const SUMMARY_CHARS: usize = 120;
-
-/// Characters of the arguments kept for a digest.
-const ARGUMENT_CHARS: usize = 4096;
-
-/// Characters of the first line of a result.
-const RESULT_CHARS: usize = 200;
+/// Characters that are kept of a line or of arguments: more than is ever told of them, so that what is a secret is
+/// hidden while it is whole, and cut afterwards.
+pub(super) const KEPT_CHARS: usize = 4096;
 
 /// The arguments that say what a call acts on, over all engines, the more telling first.
 #[derive(Deserialize)]
@@ -38,7 +33,7 @@ struct Target<'a> {
     prompt: Raw<'a>,
 }
 
-/// One line, at most 120 characters, that says what a call acts on; empty when its arguments do not say.
+/// One line, at most 4096 characters, that says what a call acts on; empty when its arguments do not say.
 pub(super) fn summary(arguments: Raw<'_>) -> String {
     let Some(target) = read::<Target<'_>>(arguments) else { return String::new() };
     [
@@ -54,13 +49,13 @@ pub(super) fn summary(arguments: Raw<'_>) -> String {
         target.prompt,
     ]
     .into_iter()
-    .find_map(|raw| first_line(raw, SUMMARY_CHARS).filter(|line| !line.is_empty()))
+    .find_map(|raw| first_line(raw, KEPT_CHARS).filter(|line| !line.is_empty()))
     .unwrap_or_default()
 }
 
 /// The arguments as the stream has them, at most 4096 characters.
 pub(super) fn arguments(raw: Raw<'_>) -> String {
-    cut(raw, ARGUMENT_CHARS)
+    cut(raw, KEPT_CHARS)
 }
 
 /// A text block of a result.
@@ -70,12 +65,12 @@ struct Part<'a> {
     text: Raw<'a>,
 }
 
-/// The first line of a result that is a string or a list of blocks, at most 200 characters.
+/// The first line of a result that is a string or a list of blocks, at most 4096 characters.
 pub(super) fn result_line(content: Raw<'_>) -> String {
-    first_line(content, RESULT_CHARS)
+    first_line(content, KEPT_CHARS)
         .or_else(|| {
             let parts: Vec<Part<'_>> = read(content)?;
-            parts.into_iter().find_map(|part| first_line(part.text, RESULT_CHARS))
+            parts.into_iter().find_map(|part| first_line(part.text, KEPT_CHARS))
         })
         .unwrap_or_default()
 }
@@ -101,8 +96,8 @@ mod tests {
         ] {
             assert_eq!(summary(Some(&raw(json))), line, "{json}");
         }
-        let long = format!(r#"{{"command":"{}"}}"#, "é".repeat(300));
-        assert_eq!(summary(Some(&raw(&long))).chars().count(), SUMMARY_CHARS);
+        let long = format!(r#"{{"command":"{}"}}"#, "é".repeat(5000));
+        assert_eq!(summary(Some(&raw(&long))).chars().count(), KEPT_CHARS);
     }
 
     #[test]

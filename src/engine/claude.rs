@@ -14,7 +14,7 @@ use std::path::Path;
 
 use super::{
     BesideAccount, Capabilities, Decoder, Engine, EngineError, Facts, Launch, LoginCheck, LoginTrace, ProcessKind,
-    SessionChoice, Turn, base_command, with_configured_env,
+    SessionChoice, base_command, with_configured_env,
 };
 use crate::ids::EngineName;
 use crate::process::CommandSpec;
@@ -52,6 +52,7 @@ const FACTS: Facts = Facts {
     login_check: LoginCheck::Args(&["auth", "status"]),
     billing_keys: &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"],
     permission_mode: Some(PERMISSION_MODE),
+    system_by_flag: true,
     session_file: None,
 };
 
@@ -116,11 +117,11 @@ impl Engine for Claude {
         Ok(with_configured_env(spec, launch))
     }
 
-    fn prompt(&self, turn: &Turn) -> Vec<u8> {
-        match turn.process {
-            ProcessKind::OneShot => turn.text.clone().into_bytes(),
+    fn prompt(&self, text: &str, process: ProcessKind) -> Vec<u8> {
+        match process {
+            ProcessKind::OneShot => text.as_bytes().to_vec(),
             ProcessKind::Resident => {
-                let content = json!([{ "type": "text", "text": turn.text }]);
+                let content = json!([{ "type": "text", "text": text }]);
                 let line = json!({ "type": "user", "message": { "role": "user", "content": content } });
                 format!("{line}\n").into_bytes()
             }

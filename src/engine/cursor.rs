@@ -11,7 +11,7 @@ use std::path::Path;
 
 use super::{
     BesideAccount, Capabilities, Decoder, Engine, EngineError, Facts, Launch, LoginCheck, ProcessKind, SessionChoice,
-    Turn, base_command, with_configured_env,
+    base_command, with_configured_env,
 };
 use crate::ids::EngineName;
 use crate::process::CommandSpec;
@@ -32,6 +32,7 @@ const FACTS: Facts = Facts {
     login_check: LoginCheck::None,
     billing_keys: &["CURSOR_API_KEY"],
     permission_mode: None,
+    system_by_flag: false,
     session_file: None,
 };
 
@@ -77,11 +78,8 @@ impl Engine for Cursor {
         Ok(with_configured_env(spec, launch))
     }
 
-    fn prompt(&self, turn: &Turn) -> Vec<u8> {
-        if turn.first && !turn.system.is_empty() {
-            return format!("{}\n\n{}", turn.system.trim_end(), turn.text).into_bytes();
-        }
-        turn.text.clone().into_bytes()
+    fn prompt(&self, text: &str, _process: ProcessKind) -> Vec<u8> {
+        text.as_bytes().to_vec()
     }
 
     fn interrupt(&self) -> Option<Vec<u8>> {

@@ -19,6 +19,9 @@ pub use reset::retry_at;
 /// Characters of a failure's message.
 pub const MESSAGE_CHARS: usize = 500;
 
+/// Characters of a message that are kept until the secrets of the environment are hidden in it.
+const KEPT_CHARS: usize = 4 * MESSAGE_CHARS;
+
 /// Exit statuses by which a shell says that a program is no program or is not there.
 const NOT_STARTED: [i32; 2] = [126, 127];
 
@@ -64,7 +67,7 @@ pub fn of_text(text: &str) -> Failure {
 /// A failure of a known kind: its message cut and without secrets, never empty.
 pub fn failure(kind: FailureKind, message: &str, reset: Reset) -> Failure {
     let message = if message.trim().is_empty() { "the engine gave no reason" } else { message.trim() };
-    let message = mask::secrets(message).chars().take(MESSAGE_CHARS).collect();
+    let message = mask::secrets(message).chars().take(KEPT_CHARS).collect();
     Failure { kind, message, reset }
 }
 

@@ -108,6 +108,10 @@ pub(super) fn cut(raw: Raw<'_>, max_chars: usize) -> String {
     if text.len() <= max_chars {
         return text.to_owned();
     }
+    // Most arguments begin with plain text, whose characters need no counting.
+    if text.as_bytes()[..max_chars].is_ascii() {
+        return text[..max_chars].to_owned();
+    }
     let end = text.char_indices().nth(max_chars).map_or(text.len(), |(at, _)| at);
     text[..end].to_owned()
 }
@@ -258,6 +262,14 @@ mod tests {
         assert_eq!(first_line(Some(&raw(r#""\n  one\ttwo \nthree""#)), 80).as_deref(), Some("one two"));
         assert_eq!(first_line(Some(&raw(r#""abcdef""#)), 3).as_deref(), Some("abc"));
         assert_eq!(first_line(Some(&raw("[]")), 3), None);
+    }
+
+    #[test]
+    fn values_are_cut_by_characters_and_not_by_bytes() {
+        assert_eq!(cut(Some(&raw(r#"["abc"]"#)), 4), r#"["ab"#);
+        assert_eq!(cut(Some(&raw(r#"["é€"]"#)), 4), r#"["é€"#);
+        assert_eq!(cut(Some(&raw("12345")), 5), "12345");
+        assert_eq!(cut(None, 4), "");
     }
 
     #[test]

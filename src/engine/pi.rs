@@ -13,7 +13,7 @@ use std::path::Path;
 
 use super::{
     BesideAccount, Capabilities, Decoder, Engine, EngineError, Facts, Launch, LoginCheck, LoginTrace, ProcessKind,
-    Turn, base_command, with_configured_env,
+    base_command, with_configured_env,
 };
 use crate::ids::EngineName;
 use crate::process::CommandSpec;
@@ -40,6 +40,7 @@ const FACTS: Facts = Facts {
     login_check: LoginCheck::ArgsAndModel(&["auth", "check", "--no-refresh", "--model"]),
     billing_keys: &["OPENAI_API_KEY", "ANTHROPIC_API_KEY"],
     permission_mode: None,
+    system_by_flag: true,
     session_file: Some(SESSION_FILE),
 };
 
@@ -95,13 +96,13 @@ impl Engine for Pi {
         Ok(with_configured_env(spec, launch))
     }
 
-    fn prompt(&self, turn: &Turn) -> Vec<u8> {
-        match turn.process {
-            ProcessKind::OneShot => turn.text.clone().into_bytes(),
+    fn prompt(&self, text: &str, process: ProcessKind) -> Vec<u8> {
+        match process {
+            ProcessKind::OneShot => text.as_bytes().to_vec(),
             ProcessKind::Resident => {
                 // Over RPC nothing but the state names the session and the model's window.
                 let state = json!({ "id": "fia-state", "type": "get_state" });
-                let prompt = json!({ "id": "fia-prompt", "type": "prompt", "message": turn.text });
+                let prompt = json!({ "id": "fia-prompt", "type": "prompt", "message": text });
                 format!("{state}\n{prompt}\n").into_bytes()
             }
         }

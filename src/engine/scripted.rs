@@ -8,8 +8,9 @@ pub mod wire;
 use std::ffi::OsString;
 use std::path::Path;
 
+use crate::engine::failure::failure;
 use crate::engine::{
-    BesideAccount, Capabilities, Decoder, Engine, EngineError, Facts, Launch, LoginCheck, SessionChoice, Turn,
+    BesideAccount, Capabilities, Decoder, Engine, EngineError, Facts, Launch, LoginCheck, ProcessKind, SessionChoice,
 };
 use crate::event::item::{Cost, Cut, EngineEvent, Failure, FailureKind, Reset, TurnEnd, TurnOutcome};
 use crate::ids::{EngineName, SessionId};
@@ -26,13 +27,14 @@ const FACTS: Facts = Facts {
     programs: &["fia"],
     tested_version: env!("CARGO_PKG_VERSION"),
     version_args: &["--version"],
-    install: "it is part of fia",
+    install: "",
     login: "",
     login_trace: None,
     login_keys: &[],
     login_check: LoginCheck::None,
     billing_keys: &[],
     permission_mode: None,
+    system_by_flag: true,
     session_file: Some(SESSION_FILE),
 };
 
@@ -93,8 +95,8 @@ impl Engine for Scripted {
         Ok(spec)
     }
 
-    fn prompt(&self, turn: &Turn) -> Vec<u8> {
-        turn.text.clone().into_bytes()
+    fn prompt(&self, text: &str, _process: ProcessKind) -> Vec<u8> {
+        text.as_bytes().to_vec()
     }
 
     fn interrupt(&self) -> Option<Vec<u8>> {
@@ -158,8 +160,7 @@ impl Decoder for ScriptedDecoder {
             Exit::Code(_) => (FailureKind::Crash, "ended without a closing event"),
             Exit::Signal(_) => (FailureKind::Crash, "ended by a signal"),
         };
-        let message = if said.is_empty() { fallback } else { said }.chars().take(500).collect();
-        let failure = Failure { kind, message, reset: Reset::Unknown };
+        let failure = failure(kind, if said.is_empty() { fallback } else { said }, Reset::Unknown);
         Some(TurnOutcome { end: TurnEnd::Failed(failure), text: None, usage: None, cost: None })
     }
 }

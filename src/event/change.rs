@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::visible::steers;
+
 /// A path relative to the top of the work tree, `/` between segments, of any bytes.
 ///
 /// In JSON it is a string; one that is not UTF-8 is `{"hex": "…"}`, so that no name is ever changed.
@@ -37,11 +39,14 @@ impl RepoPath {
 }
 
 impl fmt::Display for RepoPath {
-    /// For people: what is not UTF-8 and control characters are shown as `\xNN`.
+    /// For people: what is not UTF-8 and control characters are shown as `\xNN`, what hides or turns text by its
+    /// number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for chunk in self.0.utf8_chunks() {
             for letter in chunk.valid().chars() {
-                if letter.is_control() {
+                if steers(letter) && !letter.is_control() {
+                    write!(f, "⟨{:04x}⟩", u32::from(letter))?;
+                } else if letter.is_control() {
                     write!(f, "\\x{:02x}", u32::from(letter))?;
                 } else {
                     write!(f, "{letter}")?;
@@ -157,5 +162,6 @@ mod tests {
     #[test]
     fn a_path_is_shown_without_control_characters() {
         assert_eq!(RepoPath::new(&b"a\nb\xff"[..]).to_string(), "a\\x0ab\\xff");
+        assert_eq!(RepoPath::from("\u{202e}b").to_string(), "⟨202e⟩b");
     }
 }

@@ -110,7 +110,7 @@ pub enum EngineEvent {
         call: String,
         /// The tool's name.
         tool: String,
-        /// What it acts on, one line of at most 120 characters.
+        /// What it acts on, one line of at most 4096 characters.
         summary: String,
         /// The arguments as the stream has them, compact JSON of at most 4096 characters: for the digest.
         arguments: String,
@@ -121,7 +121,7 @@ pub enum EngineEvent {
         call: String,
         /// Whether it succeeded.
         ok: bool,
-        /// The first line of the result, at most 200 characters.
+        /// The first line of the result, at most 4096 characters.
         first_line: String,
     },
     /// The CLI repeats a request by itself.

@@ -92,6 +92,9 @@ pub struct CheckRun {
     pub passed: bool,
     /// Its exit status; null when it had none (signal, time-out, not started).
     pub exit: Option<i32>,
+    /// The time limit that ended it, in minutes; absent when none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timed_out_minutes: Option<f64>,
     /// The whole output: a file, relative to the run directory.
     pub log: String,
     /// How long it took.

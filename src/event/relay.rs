@@ -46,6 +46,12 @@ pub struct EngineRetry {
     pub delay_ms: u64,
     /// The leg that follows.
     pub leg: u32,
+    /// The engine that died.
+    #[serde(default)]
+    pub from: Option<EngineName>,
+    /// The engine that goes on, which is the same one.
+    #[serde(default)]
+    pub to: Option<EngineName>,
 }
 
 /// Payload of `engine_relay`: from its next turn on the agent works on another engine.
@@ -88,6 +94,15 @@ pub struct EngineFallback {
     /// Why not.
     #[serde(default)]
     pub reason: Option<String>,
+    /// What the engine that the agent works on died of.
+    #[serde(default)]
+    pub kind: Option<FailureKind>,
+    /// That engine.
+    #[serde(default)]
+    pub from: Option<EngineName>,
+    /// The fallback.
+    #[serde(default)]
+    pub to: Option<EngineName>,
 }
 
 /// Payload of `engine_continuation`.

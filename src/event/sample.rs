@@ -180,14 +180,15 @@ impl Draw {
                                 "new": self.flag()}),
             "context" => {
                 let context = self.whole();
-                json!({"context_tokens": self.maybe(context), "window": self.whole(), "usage": self.usage()})
+                json!({"context_tokens": self.maybe(context), "window": self.whole(), "usage": self.usage(),
+                       "cost_usd": self.fraction()})
             }
             "tool_call" => json!({"agent": self.text(), "tool": self.text(), "ok": self.flag(),
                                   "elapsed_ms": self.whole()}),
             "envelope" => json!({"status": self.text(), "findings": self.texts(), "deep": {"er": self.fraction()}}),
             "check" => {
                 let exit = json!(-1);
-                json!({"passed": self.flag(), "exit": self.maybe(exit), "log": self.text(),
+                json!({"passed": self.flag(), "exit": self.maybe(exit), "timed_out_minutes": 10.5, "log": self.text(),
                        "elapsed_ms": self.whole()})
             }
             "gate_pass" | "gate_fail" => json!({"attempt": self.small(), "violations": self.texts()}),
@@ -195,12 +196,14 @@ impl Draw {
                                      "transient": self.flag(), "leg": self.small(), "count": self.small(),
                                      "message": self.text(), "retry_after": self.time()}),
             "engine_retry" => json!({"engine": self.engine(), "model": self.text(), "kind": self.failure(),
-                                     "delay_ms": self.whole(), "leg": self.small()}),
+                                     "delay_ms": self.whole(), "leg": self.small(),
+                                     "from": self.engine(), "to": self.engine()}),
             "engine_relay" => json!({"from": self.engine(), "from_model": self.text(), "to": self.engine(),
                                      "to_model": self.text(), "choice": self.small(), "kind": self.failure(),
                                      "phase": self.text()}),
             "engine_fallback" => json!({"engine": self.engine(), "model": self.text(), "ready": self.flag(),
-                                        "reason": self.text()}),
+                                        "reason": self.text(), "kind": self.failure(), "from": self.engine(),
+                                        "to": self.engine()}),
             "engine_continuation" => json!({"leg": self.small(), "preamble_bytes": self.small(), "kind": "overload",
                                                 "from": "pi", "to": "claude"}),
             "cache_break" => {

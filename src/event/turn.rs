@@ -119,6 +119,9 @@ pub struct ContextRead {
     /// Usage of this one request; null is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// Dollars of it at the model's prices; null is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
 }
 
 /// Payload of `tool_call`.

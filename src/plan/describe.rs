@@ -7,16 +7,17 @@ use serde_json::{Value, json};
 use super::{Action, Agent, AgentAction, EngineChoice, Plan, PlannedStep, RotationPolicy, Stop, Writes};
 use crate::event::{ApprovalWait, Expect};
 use crate::ids::{AgentName, CheckName};
+use crate::visible;
 
 /// Phases, agents, engines, shared sessions, gates, checks and limits, as text for a terminal.
 pub fn text(plan: &Plan, stop: &Stop) -> String {
     let mut text = String::new();
     let dash = if plan.description.is_empty() { "" } else { ": " };
-    line(&mut text, &format!("{}{dash}{}", plan.workflow, plan.description));
+    line(&mut text, &visible::line(&format!("{}{dash}{}", plan.workflow, plan.description)));
     let rows: Vec<_> = plan.steps.iter().enumerate().flat_map(|(index, step)| rows(plan, stop, index, step)).collect();
     table(&mut text, &rows);
     if let Some(accept) = &plan.accept {
-        line(&mut text, &format!("accepted when {accept}"));
+        line(&mut text, &visible::line(&format!("accepted when {accept}")));
     }
     line(&mut text, "\nagents, one session each");
     table(&mut text, &plan.agents.iter().map(|(name, agent)| agent_row(plan, name, agent)).collect::<Vec<_>>());
@@ -201,12 +202,14 @@ fn join(checks: &[CheckName]) -> String {
     checks.iter().map(CheckName::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// Aligns rows in columns, two spaces apart; trailing space is left out.
+/// Aligns rows in columns, two spaces apart; trailing space is left out. What could steer a terminal is made visible.
 fn table(text: &mut String, rows: &[Vec<String>]) {
+    let shown = |row: &Vec<String>| row.iter().map(|cell| visible::line(cell).into_owned()).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(shown).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
     let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
-    for row in rows {
+    for row in &rows {
         let cells: Vec<_> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
         line(text, format!("  {}", cells.join("  ")).trim_end());
     }

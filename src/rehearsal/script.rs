@@ -7,8 +7,11 @@ use chrono::{DateTime, Utc};
 use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::json;
+use serde_saphyr::{DefaultMessageFormatter, MessageFormatter as _};
 
+use crate::config::{Mark, Problem, read_text};
 use crate::event::{FailureKind, Usage};
+use crate::visible;
 
 /// A whole script.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -35,7 +38,7 @@ impl Default for Script {
 pub struct Written {
     /// What to do, in order; each is preceded by a model call.
     #[serde(rename = "do")]
-    pub actions: Vec<Deed>,
+    pub actions: Vec<Action>,
     /// The answer: an envelope.
     pub answer: Option<serde_json::Value>,
     /// The answer as text, for answers that hold no envelope or a broken one.
@@ -63,19 +66,15 @@ pub struct Written {
 }
 
 /// One action as written: exactly one of its keys.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Deed {
-    /// Write files: path to content.
-    pub write: Option<BTreeMap<String, String>>,
-    /// Delete a file.
-    pub delete: Option<String>,
-    /// Read a file.
-    pub read: Option<String>,
-    /// Run a command line.
-    pub run: Option<String>,
-    /// Say something.
-    pub say: Option<String>,
+struct Deed {
+    /// Path to content.
+    write: Option<BTreeMap<String, String>>,
+    delete: Option<String>,
+    read: Option<String>,
+    run: Option<String>,
+    say: Option<String>,
 }
 
 /// A failure at the end of a turn.
@@ -108,7 +107,8 @@ pub struct Turn {
 }
 
 /// One action.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(try_from = "Deed")]
 pub enum Action {
     /// Write files.
     Write(BTreeMap<String, String>),
@@ -153,53 +153,21 @@ pub enum Fault {
     HoldPipe,
 }
 
-/// A script that cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum ScriptError {
-    /// The file.
-    #[error("cannot read `{path}`")]
-    Read {
-        /// Its path.
-        path: String,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-    /// Its YAML.
-    #[error("`{path}`: {problem}")]
-    Yaml {
-        /// Its path.
-        path: String,
-        /// What is wrong, with line and column.
-        problem: String,
-    },
-    /// An action with no key, or several.
-    #[error("`{path}`: phase `{phase}`: an action needs exactly one of write, delete, read, run, say")]
-    Deed {
-        /// Its path.
-        path: String,
-        /// The phase.
-        phase: String,
-    },
-}
-
 impl Script {
-    /// Reads and checks a script.
+    /// Reads and checks a script, which is called `shown` where it is spoken of.
     ///
     /// # Errors
     ///
-    /// When the file cannot be read or is no script.
-    pub fn load(file: &Path) -> Result<Self, ScriptError> {
-        let path = file.display().to_string();
-        let text = std::fs::read_to_string(file).map_err(|source| ScriptError::Read { path: path.clone(), source })?;
-        let script: Self = serde_saphyr::from_str(&text)
-            .map_err(|error| ScriptError::Yaml { path: path.clone(), problem: error.to_string() })?;
-        for (phase, turns) in &script.phases {
-            if turns.iter().flat_map(|turn| &turn.actions).any(|deed| deed.action().is_none()) {
-                return Err(ScriptError::Deed { path, phase: phase.clone() });
-            }
-        }
-        Ok(script)
+    /// The first problem, when the file cannot be read or is no script.
+    pub fn load(file: &Path, shown: &str) -> Result<Self, Problem> {
+        let text = read_text(file).map_err(|message| Problem::with(shown, message))?;
+        serde_saphyr::from_str(&text).map_err(|error| {
+            let message = DefaultMessageFormatter.format_message(error.without_snippet());
+            let mark = error.location().and_then(|at| {
+                Some(Mark { line: usize::try_from(at.line()).ok()?, column: usize::try_from(at.column()).ok()? })
+            });
+            Problem { mark: mark.filter(|mark| mark.line > 0), ..Problem::with(shown, visible::line(&message)) }
+        })
     }
 
     /// The turn for a prompt: of `label@leg`, else `label`, else the first wildcard, else a plain success.
@@ -226,17 +194,20 @@ fn fits(pattern: &str, label: &str) -> bool {
     })
 }
 
-impl Deed {
-    fn action(&self) -> Option<Action> {
+impl TryFrom<Deed> for Action {
+    type Error = &'static str;
+
+    fn try_from(deed: Deed) -> Result<Self, Self::Error> {
         let given = [
-            self.write.clone().map(Action::Write),
-            self.delete.clone().map(Action::Delete),
-            self.read.clone().map(Action::Read),
-            self.run.clone().map(Action::Run),
-            self.say.clone().map(Action::Say),
+            deed.write.map(Self::Write),
+            deed.delete.map(Self::Delete),
+            deed.read.map(Self::Read),
+            deed.run.map(Self::Run),
+            deed.say.map(Self::Say),
         ];
         let mut given = given.into_iter().flatten();
-        given.next().filter(|_| given.next().is_none())
+        let only = given.next().filter(|_| given.next().is_none());
+        only.ok_or("an action needs exactly one of write, delete, read, run, say")
     }
 }
 
@@ -264,8 +235,7 @@ impl Written {
                 "status": "success", "summary": format!("rehearsed {label}"), "approved": true, "passed": true,
             }))),
         };
-        let actions = self.actions.iter().filter_map(Deed::action).collect();
-        Turn { actions, usage: self.usage, seconds: self.seconds, fault, ending }
+        Turn { actions: self.actions, usage: self.usage, seconds: self.seconds, fault, ending }
     }
 }
 
@@ -301,17 +271,21 @@ mod tests {
     }
 
     #[test]
-    fn an_action_needs_exactly_one_key() {
+    fn what_is_wrong_with_a_script_is_one_line_with_its_place() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("script.yaml");
-        for (text, word) in [
-            ("phases: {build: [{do: [{}]}]}", "exactly one"),
-            ("phases: {build: [{do: [{run: x, say: y}]}]}", "exactly one"),
-            ("phases: {build: [{dance: true}]}", "dance"),
-        ] {
+        let problem = |text: &str| {
             std::fs::write(&file, text).unwrap();
-            let error = Script::load(&file).unwrap_err().to_string();
-            assert!(error.contains(word), "{error}");
-        }
+            Script::load(&file, "a.yaml").unwrap_err().to_string()
+        };
+        let keys = "an action needs exactly one of write, delete, read, run, say";
+        assert_eq!(problem("phases:\n  build:\n    - do: [{}]\n"), format!("a.yaml:3:12 {keys}"));
+        assert_eq!(problem("phases: {build: [{do: [{run: x, say: y}]}]}"), format!("a.yaml:1:24 {keys}"));
+        assert!(
+            problem("phases: {build: [{dance: true}]}").starts_with("a.yaml:1:19 unknown field `dance`, expected ")
+        );
+        assert_eq!(problem("phases: {build: [}"), "a.yaml:1:17 mismatched bracket '[' closed by '}'");
+        assert_eq!(problem("phases: {build: 7}\n"), "a.yaml:1:17 expected sequence start");
+        assert!(Script::load(folder.path(), "a.yaml").unwrap_err().to_string().contains("regular file"));
     }
 }

@@ -20,7 +20,6 @@ use crate::event::item::{Cut, Failure, TurnEnd};
 use crate::event::{EnvelopeTaken, Event, Fault, FaultKind, GateVerdict, Order, Outcome, PathChange, PermissionRetry};
 use crate::ids::AgentName;
 use crate::plan::EngineChoice;
-use crate::state::budget::Live;
 use crate::tree::LegStart;
 
 /// Correction turns for an answer without a valid report, or one that was cut.
@@ -154,6 +153,17 @@ impl Run {
         before: Option<&LegStart>,
         note: Option<String>,
     ) -> Result<LegEnd, RunError> {
+        let ended = self.turns(order, leg, before, note).await;
+        self.unless_session_stays(order, ended, |reason| LegEnd::Failed(Outcome::Failed, reason))
+    }
+
+    async fn turns(
+        &self,
+        order: &AgentOrder<'_>,
+        leg: u32,
+        before: Option<&LegStart>,
+        note: Option<String>,
+    ) -> Result<LegEnd, RunError> {
         let choice = self.choice(order.agent).clone();
         let opening = self.open_session(order, leg, &choice)?;
         let mut prompt = self.first_prompt(order, leg, &opening, note.as_deref())?;
@@ -165,7 +175,7 @@ impl Run {
             if let Some((outcome, reason)) = self.asked(Urgency::Now) {
                 return Ok(LegEnd::Stopped(outcome, reason));
             }
-            if let Some((outcome, reason)) = self.over_budget(Some(&order.order.phase), Live::default())? {
+            if let Some((outcome, reason)) = self.over_budget(Some(&order.order.phase))? {
                 return Ok(LegEnd::Stopped(outcome, reason));
             }
             let bound = self.bound(order, &choice, &session);

@@ -1,8 +1,8 @@
 //! Approvals: a person's yes or no, brought by a file and a signal.
 
 use std::path::Path;
-use std::time::Duration;
 
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 
 use super::phase::PhaseResult;
@@ -24,17 +24,23 @@ impl Run {
     pub(super) async fn approve_phase(&self, order: &Order, wait: ApprovalWait) -> Result<PhaseResult, RunError> {
         let phase = Some(&order.phase);
         self.record(phase, Event::Approval(Approval::Asked))?;
-        let limit = match (wait, self.bells.audience) {
-            (ApprovalWait::NotAtAll, Audience::Nobody) => Some(Duration::ZERO),
+        let seconds = match (wait, self.bells.audience) {
+            (ApprovalWait::NotAtAll, Audience::Nobody) => Some(0),
             (ApprovalWait::NotAtAll, Audience::Terminal) | (ApprovalWait::Forever, _) => None,
-            (ApprovalWait::Seconds { secs }, _) => Some(Duration::from_secs(secs)),
+            (ApprovalWait::Seconds { secs }, _) => Some(secs),
         };
-        if limit != Some(Duration::ZERO) {
-            let until = limit.and_then(|limit| Some((self.now)() + chrono::TimeDelta::from_std(limit).ok()?));
+        let until = seconds.and_then(|seconds| self.later(seconds));
+        if seconds != Some(0) {
             let waiting = Waiting { until, reason: "approval".to_owned(), agent: None, count: 1 };
             self.record(phase, Event::Waiting(waiting))?;
         }
-        let deadline = limit.map(|limit| tokio::time::Instant::now() + limit);
+        let over = async {
+            match until {
+                Some(until) => self.clock_says(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(over);
         let (mut level, mut news) = (self.bells.level.clone(), self.bells.news.clone());
         loop {
             // An answer that is there as well stays for the resume.
@@ -59,11 +65,16 @@ impl Run {
                 biased;
                 Ok(_) = level.wait_for(|level| *level > Level::Running) => {}
                 Ok(()) = news.changed() => {}
-                () = tokio::time::sleep_until(deadline.unwrap_or_else(tokio::time::Instant::now)), if deadline.is_some() => {
+                () = &mut over => {
                     return Ok(PhaseResult::stopped(Outcome::StoppedByRequest, "an approval is needed"));
                 }
             }
         }
+    }
+
+    /// So many seconds from now; `None` when the calendar ends before.
+    fn later(&self, seconds: u64) -> Option<DateTime<Utc>> {
+        (self.now)().checked_add_signed(TimeDelta::try_seconds(seconds.try_into().ok()?)?)
     }
 
     fn answer(&self) -> Result<Option<Answer>, RunError> {

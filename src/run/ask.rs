@@ -47,16 +47,23 @@ impl Run {
         let order = question_order(agent, &asked.id);
         self.look_at_own_files()?;
         let before = self.guard.before().await?;
-        let mut turned = self.put(&order, &asked, &choice, 1).await?;
-        if is_lost(&turned) && self.with_state(|state| state.agents.entry(agent).is_some()) {
-            self.leave_lost_session(None, agent, &choice)?;
-            turned = self.put(&order, &asked, &choice, 2).await?;
-        }
+        let turned = self.put_until_heard(&order, &asked, &choice).await;
         self.end_residents().await;
         let rescue = self.undo_writes(before, agent).await?;
-        let answer = self.answered(agent, &asked.id, turned)?;
+        let answer = self.answered(agent, &asked.id, turned?)?;
         self.sync()?;
         Ok(Asked { answer, rescue })
+    }
+
+    /// Puts the question, in a fresh session when the engine does not know the old one.
+    async fn put_until_heard(&self, order: &Order, asked: &Row, choice: &EngineChoice) -> Result<Turned, RunError> {
+        let turned = self.put(order, asked, choice, 1).await?;
+        let agent = order.work.agent().expect("a question is an order for an agent");
+        if !is_lost(&turned) || self.with_state(|state| state.agents.entry(agent).is_none()) {
+            return Ok(turned);
+        }
+        self.leave_lost_session(None, agent, choice)?;
+        self.put(order, asked, choice, 2).await
     }
 
     /// Puts the question, with what the agent has not heard yet.

@@ -7,18 +7,14 @@ use chrono::{DateTime, Utc};
 use super::{Run, RunError, millis};
 use crate::event::{Event, Outcome};
 use crate::ids::PhaseName;
-use crate::state::budget::{self, Live};
+use crate::state::budget;
 
 impl Run {
-    /// Warns of what is nearly used up, and says which limit is. `live` is what an unfinished turn has used.
-    pub(super) fn over_budget(
-        &self,
-        phase: Option<&PhaseName>,
-        live: Live,
-    ) -> Result<Option<(Outcome, String)>, RunError> {
+    /// Warns of what is nearly used up, and says which limit is.
+    pub(super) fn over_budget(&self, phase: Option<&PhaseName>) -> Result<Option<(Outcome, String)>, RunError> {
         let stretch_ms = millis(self.started.elapsed());
         let (meters, warnings) = self.with_state(|state| {
-            let meters = budget::meters(&self.stop, state, phase, live, stretch_ms);
+            let meters = budget::meters(&self.stop, state, phase, stretch_ms);
             let warnings = budget::warnings(&meters, state, phase);
             (meters, warnings)
         });
@@ -37,7 +33,7 @@ impl Run {
 
     /// What forbids another phase.
     pub(super) fn forbidden(&self, phase: Option<&PhaseName>) -> Result<Option<(Outcome, String)>, RunError> {
-        if let Some(over) = self.over_budget(phase, Live::default())? {
+        if let Some(over) = self.over_budget(phase)? {
             return Ok(Some(over));
         }
         Ok(self.with_state(|state| budget::too_broad(&self.stop, state)))

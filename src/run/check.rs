@@ -12,14 +12,26 @@ use crate::event::{CheckRun, CheckStart, Event, Expect, Fault, FaultKind, Order,
 use crate::ids::CheckName;
 use crate::lines::RawLine;
 use crate::process::{Child, CommandSpec, Exit, Finish, Keep, Limits, OWNER};
+use crate::view::words;
 
 /// What a check's shell does first. It waits to be told, so that it is recorded before it does anything, and ends by
 /// itself when fia dies before that. Then all output is one stream, in the order in which it was written.
 const WAIT_FOR_THE_WORD: &str = "read -r _ || exit\nexec </dev/null 2>&1";
 
-/// What a command line came to.
-struct Judged {
+/// How a command line ended.
+struct Ended {
     exit: Option<i32>,
+    /// Whether its time limit ended it.
+    timed_out: bool,
+    /// Whether the pattern was found in its output.
+    matched: bool,
+    /// The request that ended it.
+    stopped: Option<Asked>,
+}
+
+/// What a check came to.
+struct Judged {
+    run: CheckRun,
     /// Whether the pattern was found in its output.
     matched: bool,
     /// The request that ended it.
@@ -43,14 +55,14 @@ impl Run {
         for check in checks {
             let log = check_log(order, check, checks.len());
             let judged = self.run_check(order, check, &log, pattern.as_ref()).await?;
-            green &= judged.exit == Some(0);
+            green &= judged.run.passed;
             matched |= judged.matched;
             if judged.stopped.is_some() {
                 stopped = judged.stopped;
                 break;
             }
-            if *expect == Expect::Green && judged.exit != Some(0) {
-                self.post_failed_check(check, &log)?;
+            if *expect == Expect::Green && !judged.run.passed {
+                self.post_failed_check(&judged.run)?;
             }
         }
         let loss = self.keep_check(before, order).await?;
@@ -79,11 +91,14 @@ impl Run {
         let check = CheckName::new(gate);
         let log = format!("context_handoff/{}.gate_{look}.{gate}.log", order.phase);
         let judged = self.run_check(order, &check, &log, None).await?;
-        Ok(match (judged.stopped, judged.exit) {
-            (Some(asked), _) => Err(asked),
-            (None, Some(0)) => Ok(Vec::new()),
-            (None, Some(code)) => Ok(vec![format!("exit {code}, output in {}", self.place.shown(&log))]),
-            (None, None) => Ok(vec![format!("did not end by itself, output in {}", self.place.shown(&log))]),
+        let run = &judged.run;
+        Ok(match judged.stopped {
+            Some(asked) => Err(asked),
+            None if run.passed => Ok(Vec::new()),
+            None => {
+                let ended = words::check_end(run.exit, run.timed_out_minutes);
+                Ok(vec![format!("{ended}, output in {}", self.place.shown(&log))])
+            }
         })
     }
 
@@ -100,7 +115,7 @@ impl Run {
         let spec = CommandSpec::new("sh", &self.place.top).arg("-c").arg(script).set(OWNER, self.new_owner());
         let keep = Keep { stdout: Some(self.place.dir.open_append(&PathBuf::from(log))?), stderr: None };
         let started = Instant::now();
-        let judged = match Child::spawn(&spec, keep, Limits::default()) {
+        let ended = match Child::spawn(&spec, keep, Limits::default()) {
             Ok(mut child) => {
                 self.record_check_start(order, check, &child)?;
                 child.send(b"go\n".to_vec());
@@ -110,18 +125,19 @@ impl Run {
                 let message = format!("`{check}` cannot be started: {error}");
                 let fault = Fault { place: order.phase.to_string(), kind: FaultKind::Check, message };
                 self.record(Some(&order.phase), Event::Error(fault))?;
-                Judged { exit: None, matched: false, stopped: None }
+                Ended { exit: None, timed_out: false, matched: false, stopped: None }
             }
         };
         let run = CheckRun {
             check: check.clone(),
-            passed: judged.exit == Some(0),
-            exit: judged.exit,
+            passed: ended.exit == Some(0),
+            exit: ended.exit,
+            timed_out_minutes: ended.timed_out.then_some(command.timeout_minutes),
             log: log.to_owned(),
             elapsed_ms: millis(started.elapsed()),
         };
-        self.record(Some(&order.phase), Event::Check(run))?;
-        Ok(judged)
+        self.record(Some(&order.phase), Event::Check(run.clone()))?;
+        Ok(Judged { run, matched: ended.matched, stopped: ended.stopped })
     }
 
     fn record_check_start(&self, order: &Order, check: &CheckName, child: &Child) -> Result<(), RunError> {
@@ -134,7 +150,7 @@ impl Run {
         mut child: Child,
         limit: Option<std::time::Duration>,
         pattern: Option<&regex::bytes::Regex>,
-    ) -> Judged {
+    ) -> Ended {
         child.close_stdin();
         let (mut level, mut news) = (self.bells.level.clone(), self.bells.news.clone());
         let deadline = limit.map(|limit| Instant::now() + limit);
@@ -144,6 +160,7 @@ impl Run {
                 matched |= pattern.is_match(line);
             }
         };
+        let mut timed_out = false;
         let (how, stopped) = loop {
             tokio::select! {
                 biased;
@@ -159,6 +176,7 @@ impl Run {
                     }
                 }
                 () = tokio::time::sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                    timed_out = true;
                     break (Finish::Stop, None);
                 }
                 line = child.line() => match line {
@@ -172,7 +190,7 @@ impl Run {
             (Finish::Closing, Exit::Code(code)) => Some(code),
             (Finish::Closing, Exit::Signal(_)) | (Finish::Stop | Finish::KillNow, _) => None,
         };
-        Judged { exit, matched, stopped }
+        Ended { exit, timed_out, matched, stopped }
     }
 }
 

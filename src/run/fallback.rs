@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use super::order::AgentOrder;
+use super::relay::Dead;
 use super::wait::Asked;
 use super::{Run, RunError};
 use crate::engine::{self, LoginCheck, SessionChoice};
@@ -17,10 +18,8 @@ const LOGIN_CHECK_LIMIT: Duration = Duration::from_secs(15);
 impl Run {
     /// The position of the first fallback after the present engine that can take over. What was found of each
     /// one looked at is recorded. A request to stop ends the looking.
-    pub(super) async fn ready_fallback(
-        &self,
-        order: &AgentOrder<'_>,
-    ) -> Result<Result<Option<usize>, Asked>, RunError> {
+    pub(super) async fn ready_fallback(&self, dead: &Dead<'_>) -> Result<Result<Option<usize>, Asked>, RunError> {
+        let order = dead.order;
         let at = self.with_state(|state| state.relayed.get(order.agent).copied().unwrap_or(0));
         for (position, choice) in self.plan.agents[order.agent].choices.iter().enumerate().skip(at + 1) {
             let reason = match self.unready(order, choice).await? {
@@ -34,6 +33,9 @@ impl Run {
                 model: choice.model.clone(),
                 ready,
                 reason,
+                kind: Some(dead.kind),
+                from: Some(dead.choice.engine),
+                to: Some(choice.engine),
             };
             self.record(Some(&order.order.phase), Event::EngineFallback(looked))?;
             if ready {

@@ -142,7 +142,7 @@ impl Run {
         if !changes.is_empty() {
             self.record(Some(&order.phase), Event::TreeChanged(TreeChanged { leg: 0, changes }))?;
         }
-        let loss = self.guard.with(move |tree| before.git.loss(tree.repository())).await?;
+        let loss = self.guard.with(move |tree| tree.loss(&before.git)).await?;
         if let Some(loss) = &loss {
             let change = ExternalChange::noticed(vec![loss.clone()]);
             self.record(Some(&order.phase), Event::ExternalChange(change))?;

@@ -15,10 +15,11 @@ use crate::channel::render::block;
 use crate::channel::watermark::{Commit, Watermarks};
 use crate::channel::{CAP, Heard, Listener, Memory, Row, RowKind, delivery, hear, mentioned};
 use crate::engine::{self, SessionChoice};
-use crate::event::{DeliveredMark, Event, Fault, FaultKind, GateVerdict, Input, Work};
-use crate::ids::{AgentName, CheckName, PhaseName, SessionId};
+use crate::event::{CheckRun, DeliveredMark, Event, Fault, FaultKind, GateVerdict, Input, Work};
+use crate::ids::{AgentName, PhaseName, SessionId};
 use crate::store::atomic::{self, Durability};
 use crate::store::channel;
+use crate::view::words;
 
 /// What agents have heard, in the directory of the run.
 const WATERMARKS: &str = "channel_watermarks.json";
@@ -77,8 +78,8 @@ impl Run {
     }
 
     /// Tells the channel of a check that failed.
-    pub(super) fn post_failed_check(&self, check: &CheckName, log: &str) -> Result<(), RunError> {
-        let text = self.failed_check(check, log);
+    pub(super) fn post_failed_check(&self, check: &CheckRun) -> Result<(), RunError> {
+        let text = self.judged_check(check);
         self.post(&Post { kind: RowKind::Check, from: None, to: None, text: &text, session: None })?;
         Ok(())
     }
@@ -91,20 +92,13 @@ impl Run {
         Ok(())
     }
 
-    /// How a failed check is put to agents.
-    pub(super) fn failed_check(&self, check: &CheckName, log: &str) -> String {
-        self.judged_check(check, "failed", log)
-    }
-
-    /// How a check that passed is put to agents.
-    pub(super) fn passed_check(&self, check: &CheckName, log: &str) -> String {
-        self.judged_check(check, "passed", log)
-    }
-
-    fn judged_check(&self, check: &CheckName, verdict: &str, log: &str) -> String {
-        let command = self.plan.checks.get(check).map_or("", |check| &check.run);
+    /// How a check is put to agents.
+    pub(super) fn judged_check(&self, ran: &CheckRun) -> String {
+        let command = self.plan.checks.get(&ran.check).map_or("", |check| &check.run);
         let command = self.mask.text(command);
-        format!("{check}: `{command}` {verdict}; whole output in {}", self.place.shown(log))
+        let verdict = if ran.passed { "passed" } else { "failed" };
+        let limit = words::timed_out(ran.timed_out_minutes);
+        format!("{}: `{command}` {verdict}{limit}; whole output in {}", ran.check, self.place.shown(&ran.log))
     }
 
     /// The block that the prompt of a leg ends with; empty when there is nothing new.
@@ -182,8 +176,8 @@ impl Run {
             }
             Input::Check { phase } => {
                 let checks = state.phases.get(phase).map(|phase| &*phase.checks).unwrap_or_default();
-                let failed = checks.iter().filter(|(_, passed, _)| !passed);
-                failed.map(|(check, _, log)| (RowKind::Check, self.failed_check(check, log))).collect()
+                let failed = checks.iter().filter(|check| !check.passed);
+                failed.map(|check| (RowKind::Check, self.judged_check(check))).collect()
             }
         });
         // A template of the user's may leave the envelope out, and a long one is cut: what counts is the prompt.

@@ -156,6 +156,19 @@ fn cut_off<'a>(dir: &RunDir, state: &'a RunState) -> Result<Option<CutOff<'a>>, 
     Ok(Some(CutOff { before, noted, phases }))
 }
 
+/// What of git's state a resume will put back, to be written down before it does.
+pub(super) fn at_stake(
+    dir: &RunDir,
+    state: &RunState,
+    tree: &mut Tree,
+    engine_worked: bool,
+) -> Result<Option<ExternalChange>, StartError> {
+    let Some(cut_off) = cut_off(dir, state)? else { return Ok(None) };
+    let names = git::changed(dir, &cut_off, tree, engine_worked)?;
+    let what = || vec![format!("to be put back to before a leg that was killed: {}", names.join(", "))];
+    Ok((!names.is_empty()).then(|| ExternalChange::noticed(what())))
+}
+
 /// Puts git's state back, and finds what the log does not have of phases that were cut off.
 pub(super) fn settle(
     dir: &RunDir,

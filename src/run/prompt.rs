@@ -19,6 +19,7 @@ use crate::plan::prompt::{SystemValues, UserValues, render_system, render_user};
 use crate::session::AgentEntry;
 use crate::session::digest::Digest;
 use crate::session::reseed::{Fresh, Preamble};
+use crate::store::StoreError;
 
 /// Characters of a check's output that the next agent is told; the whole is in a file that it is told too.
 const CHECK_TAIL_CHARS: usize = 4000;
@@ -140,22 +141,22 @@ impl Run {
     fn judged(&self, phase: &PhaseName) -> Result<String, RunError> {
         let checks = self.with_state(|state| state.phases.get(phase).map(|phase| phase.checks.clone()));
         let checks = checks.unwrap_or_default();
-        let (passed, failed): (Vec<_>, Vec<_>) = checks.iter().partition(|(_, passed, _)| *passed);
+        let (passed, failed): (Vec<_>, Vec<_>) = checks.iter().partition(|check| check.passed);
         let mut told = json!({
             "status": if failed.is_empty() { "success" } else { "fail" },
             "summary": match failed.as_slice() {
                 [] => "all checks passed".to_owned(),
                 some => format!("{} of {} checks failed", some.len(), checks.len()),
             },
-            "failures": failed.iter().map(|(check, _, log)| self.failed_check(check, log)).collect::<Vec<_>>(),
+            "failures": failed.iter().map(|check| self.judged_check(check)).collect::<Vec<_>>(),
         });
         if !passed.is_empty() {
-            told["passed"] = passed.iter().map(|(check, _, log)| self.passed_check(check, log)).collect();
+            told["passed"] = passed.iter().map(|check| self.judged_check(check)).collect();
         }
         let telling = if failed.is_empty() { passed } else { failed };
         let mut output = String::new();
-        for (_, _, log) in &telling {
-            output += &self.tail(log, CHECK_TAIL_CHARS / telling.len())?;
+        for check in &telling {
+            output += &self.tail(&check.log, CHECK_TAIL_CHARS / telling.len())?;
         }
         told["output"] = Value::String(output);
         Ok(serde_json::to_string_pretty(&told).expect("a value is JSON"))
@@ -170,15 +171,17 @@ impl Run {
         Ok(text.chars().skip(skip).collect())
     }
 
-    /// Moves an engine's session file aside. The error is the reason why it could not be moved.
-    pub(super) fn archive(&self, agent: &AgentName, choice: &EngineChoice) -> Result<Vec<String>, String> {
+    /// Moves an engine's session file aside.
+    pub(super) fn archive(&self, agent: &AgentName, choice: &EngineChoice) -> Result<Vec<String>, StoreError> {
         self.residents.discard(agent);
         let Some(file) = engine::for_name(choice.engine).facts().session_file else { return Ok(Vec::new()) };
-        match self.place.dir.archive(agent, file) {
-            Ok(Some(archived)) => Ok(vec![archived]),
-            Ok(None) => Ok(self.archived_unrecorded(agent, file).into_iter().collect()),
-            Err(error) => Err(error.to_string()),
-        }
+        let archived = self.place.dir.archive(agent, file)?;
+        Ok(archived.or_else(|| self.archived_unrecorded(agent, file)).into_iter().collect())
+    }
+
+    /// The same where a fresh session follows in any case: an engine goes on with a session file that it finds.
+    pub(super) fn leave_session(&self, agent: &AgentName, choice: &EngineChoice) -> Result<Vec<String>, RunError> {
+        self.archive(agent, choice).map_err(|source| RunError::Archive { agent: agent.clone(), source })
     }
 
     /// A session file that was moved aside by a fia that died before it could record that.
@@ -200,7 +203,7 @@ impl Run {
         });
         let Some(entry) = entry else {
             // A session that the log knows nothing of: its beginning was not acknowledged.
-            let _nothing_to_keep = self.archive(order.agent, choice);
+            self.leave_session(order.agent, choice)?;
             return self.continued(order, leg, SessionChoice::Fresh, died);
         };
         let same = entry.coding_agent == choice.engine && entry.model == choice.model;
@@ -239,7 +242,7 @@ impl Run {
         let same = entry.coding_agent == choice.engine && entry.model == choice.model;
         let reason = if same { RetirementReason::SessionLost } else { RetirementReason::ModelChanged };
         let old = EngineChoice { engine: entry.coding_agent, model: entry.model.clone(), level: None };
-        let archived = self.archive(agent, &old).unwrap_or_default();
+        let archived = self.leave_session(agent, &old)?;
         let transcript = archived.first().cloned();
         let retired = SessionRetired { agent: agent.clone(), reason, from_session: entry.session_id.clone(), archived };
         self.record(phase, Event::SessionRetired(retired))?;
@@ -303,6 +306,7 @@ impl Run {
         .render()
     }
 
+    /// Changes the digest of an agent. It cuts what it is given, so secrets are masked before.
     pub(super) fn with_digest(&self, agent: &AgentName, change: impl FnOnce(&mut Digest)) {
         let mut digests = self.digests.borrow_mut();
         let digest = match digests.entry(agent.clone()) {
@@ -323,12 +327,12 @@ impl Run {
     }
 
     pub(super) fn digest_prompt(&self, agent: &AgentName, phase: &PhaseName, prompt: &str) {
-        self.with_digest(agent, |digest| digest.prompt(phase.as_str(), prompt));
+        let prompt = self.mask.text(prompt);
+        self.with_digest(agent, |digest| digest.prompt(phase.as_str(), &prompt));
     }
 
     pub(super) fn save_digest(&self, agent: &AgentName, phase: &PhaseName, leg: u32) -> Result<(), RunError> {
         let text = self.digests.borrow().get(agent).map(Digest::render).unwrap_or_default();
-        let text = self.mask.text(&text);
         let folder = PathBuf::from(format!("agents/{agent}"));
         // The newest is the one that is used again.
         self.ledger.borrow_mut().forget(&folder, ".digest.md");

@@ -203,7 +203,7 @@ fn past_proxies(launch: &mut Launch, ambient: impl Fn(&str) -> Option<String>) {
 }
 
 /// An error with its causes, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

@@ -5,13 +5,14 @@ use chrono::{DateTime, Utc};
 use super::agent::AfterDeath;
 use super::order::AgentOrder;
 use super::phase::PhaseResult;
+use super::pruning::chain;
 use super::{Run, RunError};
 use crate::engine;
 use crate::engine::failure::{MESSAGE_CHARS, retry_at};
 use crate::event::item::Failure;
 use crate::event::{
-    EngineError, EngineRelay, EngineRetry, Event, FailureKind, Outcome, RetirementReason, RotationReason,
-    SessionRetired, SessionRotation, Waiting,
+    EngineError, EngineRelay, EngineRetry, Event, FailureKind, Fault, FaultKind, Outcome, RetirementReason,
+    RotationReason, SessionRetired, SessionRotation, Waiting,
 };
 use crate::ids::{AgentName, PhaseName};
 use crate::plan::{EngineChoice, Relay};
@@ -20,11 +21,11 @@ use crate::state::WAITS_FOR_LIMIT;
 use crate::state::relay::{self, Death, Elsewhere, First, Renewal, Stuck};
 
 /// A leg whose engine died.
-struct Dead<'a> {
-    order: &'a AgentOrder<'a>,
+pub(super) struct Dead<'a> {
+    pub(super) order: &'a AgentOrder<'a>,
     leg: u32,
-    choice: &'a EngineChoice,
-    kind: FailureKind,
+    pub(super) choice: &'a EngineChoice,
+    pub(super) kind: FailureKind,
     /// What it said and what to do about it, without secrets.
     message: String,
     retry_after: Option<DateTime<Utc>>,
@@ -38,6 +39,11 @@ impl Run {
         leg: u32,
         failure: Failure,
     ) -> Result<AfterDeath, RunError> {
+        let after = self.go_on_after(order, leg, failure).await;
+        self.unless_session_stays(order, after, |reason| AfterDeath::End(PhaseResult::failed(Outcome::Failed, reason)))
+    }
+
+    async fn go_on_after(&self, order: &AgentOrder<'_>, leg: u32, failure: Failure) -> Result<AfterDeath, RunError> {
         let choice = self.choice(order.agent).clone();
         let dead = Dead {
             order,
@@ -97,8 +103,11 @@ impl Run {
         let facts = engine::for_name(choice.engine).facts();
         let advice = match failure.kind {
             FailureKind::Login if !facts.login.is_empty() => format!("; log in with `{}`", facts.login),
-            FailureKind::Missing => format!("; see `fia doctor`, or install it: {}", facts.install),
+            FailureKind::Missing if !facts.install.is_empty() => {
+                format!("; see `fia doctor` ({})", facts.install)
+            }
             FailureKind::Login
+            | FailureKind::Missing
             | FailureKind::Overload
             | FailureKind::Crash
             | FailureKind::Timeout
@@ -128,6 +137,21 @@ impl Run {
         self.record(Some(&dead.order.order.phase), Event::EngineError(error))
     }
 
+    /// Ends with a fault what would have gone on in a fresh session while the old one stands in its way.
+    pub(super) fn unless_session_stays<T>(
+        &self,
+        order: &AgentOrder<'_>,
+        done: Result<T, RunError>,
+        failed: impl FnOnce(String) -> T,
+    ) -> Result<T, RunError> {
+        let Err(error @ RunError::Archive { .. }) = &done else { return done };
+        let message = chain(error);
+        let phase = &order.order.phase;
+        let fault = Fault { place: phase.to_string(), kind: FaultKind::Storage, message: message.clone() };
+        self.record(Some(phase), Event::Error(fault))?;
+        Ok(failed(message))
+    }
+
     /// The session to resume is gone: a fresh one, with the preamble.
     pub(super) fn leave_lost_session(
         &self,
@@ -135,7 +159,7 @@ impl Run {
         agent: &AgentName,
         choice: &EngineChoice,
     ) -> Result<(), RunError> {
-        let archived = self.archive(agent, choice).unwrap_or_default();
+        let archived = self.leave_session(agent, choice)?;
         let from_session = self.with_state(|state| state.agents.entry(agent)?.session_id.clone());
         let reason = RetirementReason::SessionLost;
         let retired = SessionRetired { agent: agent.clone(), reason, from_session, archived };
@@ -145,7 +169,7 @@ impl Run {
     /// The session no longer fits the model: a fresh one, with the preamble.
     fn leave_full_session(&self, dead: &Dead<'_>) -> Result<(), RunError> {
         let agent = dead.order.agent;
-        let archived = self.archive(agent, dead.choice).unwrap_or_default();
+        let archived = self.leave_session(agent, dead.choice)?;
         let (from_session, context_tokens) = self.with_state(|state| {
             let entry = state.agents.entry(agent);
             (entry.and_then(|entry| entry.session_id.clone()), entry.and_then(|entry| entry.context_tokens))
@@ -171,6 +195,8 @@ impl Run {
             kind: dead.kind,
             delay_ms: super::millis(pause),
             leg: dead.leg + 1,
+            from: Some(dead.choice.engine),
+            to: Some(dead.choice.engine),
         };
         self.record(Some(&dead.order.order.phase), Event::EngineRetry(retry))?;
         Ok(match self.pause(pause).await {
@@ -183,7 +209,7 @@ impl Run {
     async fn elsewhere(&self, dead: &Dead<'_>) -> Result<AfterDeath, RunError> {
         let ready = match self.plan.relay {
             Relay::Off => None,
-            Relay::Auto | Relay::Resume => match self.ready_fallback(dead.order).await? {
+            Relay::Auto | Relay::Resume => match self.ready_fallback(dead).await? {
                 Ok(ready) => ready,
                 Err((outcome, reason)) => return Ok(AfterDeath::End(PhaseResult::stopped(outcome, reason))),
             },

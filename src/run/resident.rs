@@ -231,8 +231,10 @@ impl Run {
             self.residents.pool.borrow_mut().remove(agent);
         }
         let ended = seat.child.finish(how, &mut |line| rest(&mut *seat.decoder, line)).await;
-        seat.decoder.end(&ended.exit, &ended.stderr_tail).unwrap_or_else(|| {
-            let failure = failure::without_closing_event(ended.exit, &ended.stderr_tail);
+        // Of these words only an end is told: secrets are masked while they are whole.
+        let said = self.mask.text(&String::from_utf8_lossy(&ended.stderr_tail)).into_owned();
+        seat.decoder.end(&ended.exit, said.as_bytes()).unwrap_or_else(|| {
+            let failure = failure::without_closing_event(ended.exit, said.as_bytes());
             TurnOutcome { end: TurnEnd::Failed(failure), text: None, usage: None, cost: None }
         })
     }

@@ -98,8 +98,8 @@ impl Run {
         let phase = Some(&order.order.phase);
         let archived = match self.archive(order.agent, choice) {
             Ok(archived) => archived,
-            Err(message) => {
-                let stood_down = RotationStoodDown { agent: order.agent.clone(), message };
+            Err(error) => {
+                let stood_down = RotationStoodDown { agent: order.agent.clone(), message: error.to_string() };
                 self.record(phase, Event::RotationStoodDown(stood_down))?;
                 return Ok(false);
             }

@@ -13,6 +13,7 @@ use super::guard::Guard;
 use super::ledger::Ledger;
 use super::recovery::{self, Refusal, Unchanged};
 use super::resident::Residents;
+use super::sessions::Sessions;
 use super::site::{self, Site};
 use super::stop::StopFiles;
 use super::{Bells, Run, RunError, Watch, interrupted, orphan};
@@ -62,7 +63,7 @@ fn shown(top: &Path, path: &Path) -> String {
     path.strip_prefix(top).unwrap_or(path).display().to_string()
 }
 
-/// Why a stretch did not begin. Nothing was changed then.
+/// Why a stretch did not begin. Nothing of a new run is left then.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Another run works in this work tree.
@@ -172,8 +173,15 @@ pub fn start(beginning: Beginning, plan: Plan, stop: Stop, wanted: Option<RunId>
     beginning.data.create()?;
     let lock = lock(&beginning.repository, &beginning.data, &run, (beginning.now)())?;
     let dir = beginning.data.create_run(&run)?.ok_or_else(|| StartError::Taken { run: run.clone() })?;
-    let journal = Journal::create(&dir.events(), run.clone())?;
-    begin(beginning, plan, stop, Logged { dir, journal, told: Told::default() }, lock, &Stretch::First)
+    let journal = Journal::create(&dir.events(), run).map_err(StartError::from);
+    let begun = journal.and_then(|journal| {
+        let logged = Logged { dir: dir.clone(), journal, told: Told::default() };
+        begin(beginning, plan, stop, logged, lock, &Stretch::First)
+    });
+    begun.inspect_err(|_| {
+        // The first error is the one to tell.
+        let _stays = dir.discard();
+    })
 }
 
 /// What a resume reads anew, and how it treats a tree that nobody touched.
@@ -339,6 +347,8 @@ fn begin(
     let Beginning { repository, data, bells, watchers, now } = beginning;
     let Logged { dir, journal, told: Told { state, projection } } = logged;
     let run = dir.run().clone();
+    let sessions = Sessions::of(&data, lock.holder(), &state.agents)?;
+    let mut ledger = Ledger::new(run.clone(), dir.clone(), journal, state, projection, watchers);
     let site = Site::of(&repository, &data, &run);
     let mut tree = Tree::open(
         repository.clone(),
@@ -352,16 +362,23 @@ fn begin(
         },
     )?;
     let verdict = match stretch {
-        Stretch::Resumed { unchanged, .. } => recovery::admit(&dir, &state, &mut tree, *unchanged)?,
+        Stretch::Resumed { unchanged, .. } => recovery::admit(&dir, ledger.state(), &mut tree, *unchanged)?,
         Stretch::First | Stretch::None => None,
     };
     let git = match stretch {
-        Stretch::Resumed { engine_worked, .. } => interrupted::Git::PutBack { engine_worked: *engine_worked },
+        Stretch::Resumed { engine_worked, .. } => {
+            // Of what is put back nothing would tell any more, if fia died before it said so.
+            if let Some(change) = interrupted::at_stake(&dir, ledger.state(), &mut tree, *engine_worked)? {
+                ledger.record(now(), None, Event::ExternalChange(change))?;
+                ledger.sync()?;
+            }
+            interrupted::Git::PutBack { engine_worked: *engine_worked }
+        }
         Stretch::First | Stretch::None => interrupted::Git::Leave,
     };
-    let unrecorded = interrupted::settle(&dir, &plan, &state, &mut tree, git)?;
+    let unrecorded = interrupted::settle(&dir, &plan, ledger.state(), &mut tree, git)?;
     let head = tree.head()?;
-    let first = state.origin.is_none();
+    let first = ledger.state().origin.is_none();
     let plan_json = serde_json::to_value(&plan).expect("a plan is plain data");
     let begun = RunStart {
         workflow: plan.workflow.clone(),
@@ -385,8 +402,7 @@ fn begin(
     let schemas = schemas(&plan).map_err(RunError::from)?;
     let stop_files = StopFiles { run: dir.stop(), all: data.stop() };
     let mask = secrets(&plan);
-    let place = Place::new(run.clone(), repository.top.clone(), data, dir.clone());
-    let mut ledger = Ledger::new(run, dir.clone(), journal, state, projection, watchers);
+    let place = Place::new(run, repository.top.clone(), data, dir.clone());
     // The rules of the first stretch are those of all.
     ledger.learn_as_it_is(dir.objects().join("ignore_rules.json"))?;
     ledger.learn_as_it_is(place.data.ignore_file())?;
@@ -399,6 +415,7 @@ fn begin(
         ledger: RefCell::new(ledger),
         guard: Guard::new(tree),
         lock: RefCell::new(lock),
+        sessions: RefCell::new(sessions),
         from_people: RefCell::default(),
         heard: Heard::default(),
         notes: RefCell::default(),
@@ -419,12 +436,12 @@ fn begin(
         return Ok(Begun { run });
     }
     if matches!(stretch, Stretch::Resumed { .. }) {
+        dir.remove(Path::new("stop"))?;
         if let Some(verdict) = verdict {
             run.record(None, Event::Verdict(verdict))?;
             run.sync()?;
         }
         recovery::clear_verdict(&dir)?;
-        dir.remove(Path::new("stop"))?;
     }
     run.record(None, Event::RunStart(begun))?;
     run.record_unrecorded(unrecorded)?;

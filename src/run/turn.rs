@@ -17,7 +17,7 @@ use super::wait::Asked;
 use super::{Level, Run, RunError, millis};
 use crate::economy::prices::{self, ModelPrices};
 use crate::engine::failure;
-use crate::engine::{self, Decoder, Engine, ProcessKind, SessionChoice, Turn};
+use crate::engine::{self, Decoder, Engine, ProcessKind, SessionChoice};
 use crate::event::item::{Cost, EngineEvent, Failure, Reset, TurnEnd, TurnOutcome};
 use crate::event::{
     AgentEnd, Compacted, Event, FailureKind, LeaseKind, Order, Outcome, SessionSeen, ToolCall, TurnStatus, Unreported,
@@ -30,6 +30,9 @@ use crate::session::lease::{Framing, Texts, sent};
 
 /// How long an engine may take to end its turn when it is asked; it answers within a tenth of a second.
 const INTERRUPT_GRACE: Duration = Duration::from_secs(5);
+
+/// Characters of the name of a `tool_call` record.
+const SUMMARY_CHARS: usize = 120;
 
 /// What a turn is to do.
 pub(super) struct TurnOrder<'a> {
@@ -100,14 +103,9 @@ impl Run {
             self.name_billing(asked, engine.facts(), spec)?;
         }
         self.sync()?;
-        let texts = Texts { framing: Framing::ByFlag, replay: &asked.prompt, newest: &asked.prompt };
-        let turn = Turn {
-            text: sent(seat.lease, texts),
-            system,
-            first: asked.session == SessionChoice::Fresh,
-            process: seat.process,
-        };
-        seat.child.send(engine.prompt(&turn));
+        let framing = Framing::of(&system, engine.facts().system_by_flag);
+        let text = sent(seat.lease, Texts { framing, replay: &asked.prompt, newest: &asked.prompt });
+        seat.child.send(engine.prompt(&text, seat.process));
         if seat.process == ProcessKind::OneShot {
             seat.child.close_stdin();
         }
@@ -329,10 +327,12 @@ impl<'a> Live<'a> {
                 self.record(Event::Compacted(Compacted { agent: self.asked.agent.clone(), before, after }))
             }
             EngineEvent::Text(text) => {
+                let text = self.run.mask.text(&text);
                 self.run.with_digest(self.asked.agent, |digest| digest.text(&text));
                 Ok(())
             }
             EngineEvent::ToolStarted { call, tool, summary, arguments } => {
+                let arguments = self.run.mask.text(&arguments);
                 self.run.with_digest(self.asked.agent, |digest| digest.tool(&tool, &arguments));
                 self.tools.insert(call, (Instant::now(), tool, summary));
                 self.request_over();
@@ -365,6 +365,7 @@ impl<'a> Live<'a> {
     fn keep_session(&mut self) -> Result<(), RunError> {
         let Some(session) = self.announced.take() else { return Ok(()) };
         self.session = Some(session.clone());
+        self.run.sessions.borrow_mut().hold(self.asked.choice.engine, &session)?;
         self.record(Event::Session(SessionSeen {
             agent: self.asked.agent.clone(),
             engine: self.asked.choice.engine,
@@ -375,13 +376,14 @@ impl<'a> Live<'a> {
     }
 
     fn tool_ended(&mut self, call: &str, ok: bool, first_line: &str) -> Result<(), RunError> {
-        self.run.with_digest(self.asked.agent, |digest| digest.result(ok, first_line));
+        let first_line = self.run.mask.text(first_line);
+        self.run.with_digest(self.asked.agent, |digest| digest.result(ok, &first_line));
         let Some((started, tool, summary)) = self.tools.remove(call) else { return Ok(()) };
         if self.tools.is_empty() && self.outgrown == Outgrown::No && self.is_outgrown() {
             self.outgrown = Outgrown::Now;
         }
         let elapsed_ms = millis(started.elapsed());
-        let summary = self.run.mask.text(&summary).into_owned();
+        let summary = self.run.mask.text(&summary).chars().take(SUMMARY_CHARS).collect();
         self.record(Event::ToolCall(ToolCall { summary, agent: self.asked.agent.clone(), tool, ok, elapsed_ms }))
     }
 

@@ -35,21 +35,28 @@ impl Run {
 
     /// Waits until a time of the clock. Returns the request that ended the wait, if one did.
     pub(super) async fn wait_until(&self, until: DateTime<Utc>) -> Option<Asked> {
-        loop {
-            let left = (until - (self.now)()).to_std().unwrap_or_default();
-            if let Some(asked) = self.pause(left.min(LONGEST_SLEEP)).await {
-                return Some(asked);
-            }
-            if left.is_zero() {
-                return None;
-            }
-        }
+        self.unless_asked(self.clock_says(until)).await
     }
 
     /// Lets a span pass. Returns the request that ended it early, if one did.
     pub(super) async fn pause(&self, span: Duration) -> Option<Asked> {
+        self.unless_asked(tokio::time::sleep(span)).await
+    }
+
+    /// Comes back once the clock says that it is so late.
+    pub(super) async fn clock_says(&self, until: DateTime<Utc>) {
+        loop {
+            let left = (until - (self.now)()).to_std().unwrap_or_default();
+            if left.is_zero() {
+                return;
+            }
+            tokio::time::sleep(left.min(LONGEST_SLEEP)).await;
+        }
+    }
+
+    async fn unless_asked(&self, passes: impl Future<Output = ()>) -> Option<Asked> {
         let (mut level, mut news) = (self.bells.level.clone(), self.bells.news.clone());
-        let end = tokio::time::Instant::now() + span;
+        tokio::pin!(passes);
         loop {
             if let Some(asked) = self.asked(Urgency::NextPhase) {
                 return Some(asked);
@@ -58,7 +65,7 @@ impl Run {
                 biased;
                 Ok(_) = level.wait_for(|level| *level > Level::Running) => {}
                 Ok(()) = news.changed() => {}
-                () = tokio::time::sleep_until(end) => return None,
+                () = &mut passes => return None,
             }
         }
     }

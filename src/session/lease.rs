@@ -26,6 +26,14 @@ pub enum Framing<'a> {
     InPrompt(&'a str),
 }
 
+impl<'a> Framing<'a> {
+    /// How a system prompt reaches an engine. An empty one stands nowhere.
+    pub fn of(system: &'a str, by_flag: bool) -> Self {
+        let system = system.trim_end();
+        if by_flag || system.is_empty() { Self::ByFlag } else { Self::InPrompt(system) }
+    }
+}
+
 /// Puts together what is sent.
 ///
 /// A process that knows its session is sent the newest user turn; without one (blank) it is treated as a
@@ -92,9 +100,11 @@ mod tests {
 
     #[test]
     fn a_framing_that_travels_by_flag_stands_in_no_prompt() {
-        let texts = Texts { framing: Framing::ByFlag, ..TEXTS };
+        let texts = Texts { framing: Framing::of("SYS", true), ..TEXTS };
         assert_eq!(sent(LeaseKind::Cold, texts), "all of it");
         assert_eq!(sent(LeaseKind::Restored, texts), "now");
+        assert_eq!(Framing::of("SYS\n", false), TEXTS.framing);
+        assert_eq!(Framing::of("\n", false), Framing::ByFlag);
     }
 
     #[test]

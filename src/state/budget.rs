@@ -1,7 +1,7 @@
 //! Budgets of `stop:` (SPEC 10.3): what of them is used, what is to be warned of, and when they end a run.
 //!
-//! Totals are over the life of a run, so a resume does not begin anew. What an unfinished turn has shown so
-//! far counts as if it were spent, since it is.
+//! Totals are over the life of a run, so a resume does not begin anew. What unfinished turns have shown so far
+//! counts as if it were spent, since it is.
 
 use super::RunState;
 use crate::event::{BudgetWarning, Outcome, Usage};
@@ -10,15 +10,6 @@ use crate::plan::Stop;
 
 /// Shares of a limit that are warned of, in percent.
 pub const WARNED_PERCENT: [u32; 2] = [50, 80];
-
-/// What a turn that has not ended has used.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Live {
-    /// Tokens of its requests so far.
-    pub usage: Usage,
-    /// Dollars of them; `None` when the model's prices are unknown.
-    pub cost_usd: Option<f64>,
-}
 
 /// One limit and what of it is used, in the limit's unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,18 +26,16 @@ pub struct Meter {
 pub(super) const PHASE_TOKENS: &str = "phase_token_budget";
 
 /// Reads every limit that is switched on. `stretch_ms` is the age of this stretch.
-pub fn meters(stop: &Stop, state: &RunState, phase: Option<&PhaseName>, live: Live, stretch_ms: u64) -> Vec<Meter> {
-    let here = phase.and_then(|name| state.phases.get(name)).map_or(0, |phase| phase.usage.total());
-    let now = live.usage.total();
-    let dollars = state.spend.cost_usd + live.cost_usd.unwrap_or(0.0);
+pub fn meters(stop: &Stop, state: &RunState, phase: Option<&PhaseName>, stretch_ms: u64) -> Vec<Meter> {
+    let open = || state.spend.open.values();
+    let usage = open().fold(state.spend.usage, |sum, turn| sum + turn.usage);
+    let dollars = open().fold(state.spend.cost_usd, |sum, turn| sum + turn.cost_usd);
+    let ended_here = phase.and_then(|name| state.phases.get(name)).map_or(Usage::NONE, |phase| phase.usage);
+    let here = open().filter(|turn| turn.phase.as_ref() == phase).fold(ended_here, |sum, turn| sum + turn.usage);
     let of_phase = if phase.is_some() { stop.phase_token_budget } else { 0 };
     let all = [
-        Meter {
-            limit: "token_budget",
-            used: real(state.spend.usage.total().saturating_add(now)),
-            of: real(stop.token_budget),
-        },
-        Meter { limit: PHASE_TOKENS, used: real(here.saturating_add(now)), of: real(of_phase) },
+        Meter { limit: "token_budget", used: real(usage.total()), of: real(stop.token_budget) },
+        Meter { limit: PHASE_TOKENS, used: real(here.total()), of: real(of_phase) },
         Meter { limit: "cost_budget_usd", used: dollars, of: stop.cost_budget_usd },
         Meter {
             limit: "budget_minutes",
@@ -112,7 +101,7 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     use super::*;
-    use crate::state::Spend;
+    use crate::state::{OpenTurn, Spend};
 
     fn used(tokens: u64, cost_usd: f64, earlier_ms: u64) -> RunState {
         let usage = Usage { cache_read: tokens, ..Usage::default() };
@@ -123,12 +112,15 @@ mod tests {
         Stop { token_budget: 1000, cost_budget_usd: 2.0, budget_minutes: 10.0, ..Stop::default() }
     }
 
-    fn live(tokens: u64) -> Live {
-        Live { usage: Usage { output: tokens, ..Usage::default() }, cost_usd: None }
+    /// The same run with a turn of this agent and phase that has not ended.
+    fn open(mut state: RunState, agent: &str, tokens: u64, cost_usd: f64) -> RunState {
+        let usage = Usage { output: tokens, ..Usage::default() };
+        state.spend.open.insert(agent.into(), OpenTurn { phase: Some(agent.into()), usage, cost_usd });
+        state
     }
 
-    fn ends(stop: &Stop, state: &RunState, live: Live, stretch_ms: u64) -> Option<String> {
-        passed(&meters(stop, state, None, live, stretch_ms)).map(|(outcome, reason)| {
+    fn ends(stop: &Stop, state: &RunState, stretch_ms: u64) -> Option<String> {
+        passed(&meters(stop, state, None, stretch_ms)).map(|(outcome, reason)| {
             assert_eq!(outcome, Outcome::BudgetExhausted);
             reason
         })
@@ -136,9 +128,9 @@ mod tests {
 
     #[test]
     fn r10_3_each_budget_ends_the_run_when_it_is_used_up_and_not_before() {
-        let quiet = |state: &RunState| assert_eq!(ends(&stop(), state, live(0), 0), None);
+        let quiet = |state: &RunState| assert_eq!(ends(&stop(), state, 0), None);
         quiet(&used(999, 1.99, 599_000));
-        let told = |state, stretch| ends(&stop(), &state, live(0), stretch).unwrap();
+        let told = |state, stretch| ends(&stop(), &state, stretch).unwrap();
         assert_eq!(told(used(1000, 0.0, 0), 0), "`token_budget` is used up: 1000 tokens of 1000 tokens");
         assert_eq!(told(used(0, 2.5, 0), 0), "`cost_budget_usd` is used up: 2.50 USD of 2.00 USD");
         assert_eq!(told(used(0, 0.0, 300_000), 300_000), "`budget_minutes` is used up: 10.0 min of 10.0 min");
@@ -147,23 +139,25 @@ mod tests {
     #[test]
     fn r10_3_a_limit_of_0_is_off() {
         let off = Stop { token_budget: 0, phase_token_budget: 0, cost_budget_usd: 0.0, budget_minutes: 0.0, ..stop() };
-        assert_eq!(ends(&off, &used(u64::MAX, 1e9, u64::MAX), live(u64::MAX), u64::MAX), None);
+        assert_eq!(ends(&off, &open(used(u64::MAX, 1e9, u64::MAX), "a", u64::MAX, 1e9), u64::MAX), None);
     }
 
     #[test]
-    fn r10_3_what_an_unfinished_turn_has_used_counts() {
-        assert_eq!(ends(&stop(), &used(900, 0.0, 0), live(99), 0), None);
-        assert!(ends(&stop(), &used(900, 0.0, 0), live(100), 0).is_some());
-        let priced = Live { cost_usd: Some(1.5), ..live(0) };
-        assert!(ends(&stop(), &used(0, 0.5, 0), priced, 0).is_some());
-        assert_eq!(ends(&stop(), &used(0, 0.4, 0), priced, 0), None);
+    fn r10_3_what_unfinished_turns_have_used_counts_and_that_of_all_agents_together() {
+        let two = |first, second, dollars| open(open(used(500, 0.5, 0), "a", first, 0.5), "b", second, dollars);
+        assert_eq!(ends(&stop(), &two(300, 199, 0.9), 0), None);
+        assert!(ends(&stop(), &two(300, 200, 0.9), 0).is_some());
+        assert!(ends(&stop(), &two(0, 0, 1.0), 0).is_some());
+        let stop = Stop { token_budget: 0, phase_token_budget: 1000, ..stop() };
+        let of_phase = |phase: &str| meters(&stop, &two(300, 200, 0.0), Some(&phase.into()), 0)[0].used;
+        assert_eq!((of_phase("a"), of_phase("b"), of_phase("c")), (300.0, 200.0, 0.0), "its own turns only");
     }
 
     #[test]
     fn r10_3_half_and_four_fifths_are_warned_of_once_each() {
         let mut state = used(500, 0.0, 0);
         let told = |state: &RunState, now| {
-            let meters = meters(&stop(), state, None, live(now), 0);
+            let meters = meters(&stop(), &open(state.clone(), "a", now, 0.0), None, 0);
             warnings(&meters, state, None)
                 .into_iter()
                 .map(|warning| (warning.limit, warning.percent))

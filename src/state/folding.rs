@@ -8,11 +8,12 @@ use serde_json::Value;
 use super::budget::PHASE_TOKENS;
 use super::transition::{Impossible, Needs, needs};
 use super::{
-    Origin, PhaseState, Progress, RunState, Stage, StagedDelivery, StepState, StepStatus, WAITS_FOR_LIMIT, Wait,
+    OpenTurn, Origin, PhaseState, Progress, RunState, Stage, StagedDelivery, StepState, StepStatus, WAITS_FOR_LIMIT,
+    Wait,
 };
 use crate::event::{
     AgentEnd, EngineError, Event, FailureKind, Order, PathChange, PhaseEnd, PhaseStart, PhaseStatus, Record,
-    RetirementReason, RunEnd, RunStart, StepSkipped, TurnStatus, Verdict, Waiting, Work,
+    RetirementReason, RunEnd, RunStart, StepSkipped, TurnStatus, Usage, Verdict, Waiting, Work,
 };
 use crate::ids::{AgentName, PhaseName, StepName};
 
@@ -37,8 +38,6 @@ impl RunState {
     /// When the fact cannot follow what is recorded; the state is then unchanged.
     pub fn apply(&mut self, record: &Record) -> Result<(), Impossible> {
         self.check(record)?;
-        self.agents.apply(record.ts, &record.event);
-        self.watch.apply(record);
         let phase = record.phase.as_ref();
         let before = self.last_record;
         if record.is_of_a_stretch() {
@@ -50,14 +49,21 @@ impl RunState {
             Event::PhaseStart(start) => self.phase_started(record, start),
             Event::PhaseEnd(end) => self.phase_ended(phase, end),
             Event::AgentStart(start) => {
-                self.spend.lose_turns([start.agent.clone()]);
-                self.spend.open.insert(start.agent.clone());
+                self.lose_turn(&start.agent);
+                let turn = OpenTurn { phase: phase.cloned(), ..OpenTurn::default() };
+                self.spend.open.insert(start.agent.clone(), turn);
                 self.in_phase(phase, |open| open.legs = open.legs.max(start.leg));
+            }
+            Event::Context(read) => {
+                if let Some(turn) = self.spend.open.get_mut(&read.agent) {
+                    turn.usage += read.usage.unwrap_or_default();
+                    turn.cost_usd += read.cost_usd.unwrap_or(0.0);
+                }
             }
             Event::AgentEnd(end) => self.turn_ended(phase, end),
             Event::Envelope(taken) => self.in_phase(phase, |open| open.envelope = Some(taken.envelope.clone())),
             Event::Check(check) => {
-                self.in_phase(phase, |open| open.checks.push((check.check.clone(), check.passed, check.log.clone())));
+                self.in_phase(phase, |open| open.checks.push(check.clone()));
             }
             Event::EngineError(error) => self.engine_died(phase, error),
             Event::EngineRelay(relay) => {
@@ -103,7 +109,6 @@ impl RunState {
             }
             Event::Session(_)
             | Event::CheckStart(_)
-            | Event::Context(_)
             | Event::ToolCall(_)
             | Event::GatePass(_)
             | Event::GateFail(_)
@@ -122,6 +127,8 @@ impl RunState {
             | Event::ContextPruned(_)
             | Event::SessionEvicted(_) => {}
         }
+        self.agents.apply(record.ts, &record.event);
+        self.watch.apply(record);
         Ok(())
     }
 
@@ -177,8 +184,9 @@ impl RunState {
         if let (false, Some(began), Some(last)) = (self.ended, self.stretch_started, before) {
             self.spend.earlier_ms += u64::try_from((last - began).num_milliseconds()).unwrap_or(0);
         }
-        let open = self.spend.open.clone();
-        self.spend.lose_turns(open);
+        for agent in self.spend.open.keys().cloned().collect::<Vec<_>>() {
+            self.lose_turn(&agent);
+        }
         self.stretches += 1;
         self.stop = start.stop.clone();
         self.stretch_started = Some(record.ts);
@@ -231,7 +239,7 @@ impl RunState {
             envelope: None,
             checks: Vec::new(),
             tree_sha256: None,
-            usage: crate::event::Usage::default(),
+            usage: Usage::default(),
             transient_deaths: 0,
             death_marker: false,
             last_death: None,
@@ -337,17 +345,12 @@ impl RunState {
 
     fn turn_ended(&mut self, phase: Option<&PhaseName>, end: &AgentEnd) {
         self.spend.turns += 1;
-        self.spend.open.remove(&end.agent);
-        match end.usage {
-            Some(usage) => self.spend.usage += usage,
-            None => self.spend.unknown_usage += 1,
-        }
-        match end.cost_usd {
-            Some(cost) => self.spend.cost_usd += cost,
-            None => self.spend.unknown_cost += 1,
-        }
+        // What the turn says of itself takes the place of what its requests showed.
+        let seen = self.spend.open.remove(&end.agent).unwrap_or_default();
+        self.spent(phase, end.usage.unwrap_or(seen.usage), end.cost_usd.unwrap_or(seen.cost_usd));
+        self.spend.unknown_usage += u32::from(end.usage.is_none());
+        self.spend.unknown_cost += u32::from(end.cost_usd.is_none());
         self.in_phase(phase, |open| {
-            open.usage += end.usage.unwrap_or_default();
             if end.ended == TurnStatus::Completed {
                 open.transient_deaths = 0;
             }
@@ -355,6 +358,22 @@ impl RunState {
         if let (Some((_, told)), Some(phase), TurnStatus::Completed) = (&mut self.verdict, phase, end.ended) {
             told.insert(phase.clone());
         }
+    }
+
+    /// Takes a turn as lost, whose end nobody recorded: what its requests showed was spent, and how much more it was
+    /// stays unknown.
+    fn lose_turn(&mut self, agent: &AgentName) {
+        let Some(lost) = self.spend.open.remove(agent) else { return };
+        self.spent(lost.phase.as_ref(), lost.usage, lost.cost_usd);
+        (self.spend.unknown_usage, self.spend.unknown_cost) =
+            (self.spend.unknown_usage + 1, self.spend.unknown_cost + 1);
+        self.agents.turn_lost(agent, lost.cost_usd);
+    }
+
+    fn spent(&mut self, phase: Option<&PhaseName>, usage: Usage, cost_usd: f64) {
+        self.spend.usage += usage;
+        self.spend.cost_usd += cost_usd;
+        self.in_phase(phase, |open| open.usage += usage);
     }
 
     fn engine_died(&mut self, phase: Option<&PhaseName>, error: &EngineError) {

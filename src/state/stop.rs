@@ -27,7 +27,7 @@ pub(super) fn no_progress(stop: &Stop, state: &RunState, step: &StepName) -> Opt
         .filter(|phase| matches!(phase.order.work, Work::Check { .. }))
         .filter(|phase| phase.progress == Progress::Ended(PhaseStatus::Red))
         .map(|phase| {
-            let failing: Vec<_> = phase.checks.iter().filter(|check| !check.1).map(|check| &check.0).collect();
+            let failing: Vec<_> = phase.checks.iter().filter(|check| !check.passed).map(|check| &check.check).collect();
             (failing, phase.tree_sha256.as_ref())
         })
         .collect();

@@ -223,6 +223,7 @@ impl Story {
                         check: check.clone(),
                         passed: green,
                         exit: Some(i32::from(!green)),
+                        timed_out_minutes: None,
                         log: String::new(),
                         elapsed_ms: 1,
                     };
@@ -260,14 +261,22 @@ impl Story {
 
     fn turn(&mut self, phase: &PhaseName, agent: &AgentName) {
         let session = self.begin_turn(phase, agent);
+        self.name_session(phase, agent, session.is_none());
+        self.end_turn(phase, agent);
+    }
+
+    fn name_session(&mut self, phase: &PhaseName, agent: &AgentName, new: bool) {
         let seen = SessionSeen {
             agent: agent.clone(),
             engine: EngineName::Scripted,
             model: "m".to_owned(),
             session_id: SessionId::new(format!("s-{agent}")),
-            new: session.is_none(),
+            new,
         };
         self.record(Some(phase), Event::Session(seen));
+    }
+
+    fn end_turn(&mut self, phase: &PhaseName, agent: &AgentName) {
         let end = crate::event::AgentEnd {
             agent: agent.clone(),
             leg: 1,

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::atomic::{self, Durability};
 use super::{RunDir, StoreError, create_dir, open_append};
-use crate::ids::{AgentName, RunId};
+use crate::ids::{AgentName, EngineName, RunId, SessionId};
+use crate::prune::sticky::sha256;
 
 /// The data directory, `.fia` unless configured otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,6 +154,11 @@ impl DataDir {
         }
         locks[1..].sort();
         Ok(locks)
+    }
+
+    /// The lock of a session, whose id may be any text.
+    pub fn session_lock(&self, engine: EngineName, session: &SessionId) -> PathBuf {
+        self.path.join("sessions").join(format!("{engine}-{}.lock", sha256(session.as_str().as_bytes())))
     }
 
     /// What was pruned for an agent outside of a run.

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::{FILE_MODE, StoreError};
 use crate::event::wire::time_text;
 use crate::host::{Mark, Presence};
-use crate::ids::RunId;
+use crate::ids::{RunId, SessionId};
 use crate::solid;
 
 /// Who holds a lock.
@@ -45,6 +45,14 @@ pub enum LockError {
         /// Who holds it, as far as the file says.
         holder: Option<Box<Holder>>,
     },
+    /// Another run has the session open.
+    #[error("session `{session}` is in use{}", said(.holder.as_deref()))]
+    Session {
+        /// The session.
+        session: SessionId,
+        /// Who holds it, as far as the file says.
+        holder: Option<Box<Holder>>,
+    },
     /// The file cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -64,7 +72,10 @@ impl LockError {
             Self::Held { holder: Some(holder), .. } => {
                 format!("wait for it, end it with `fia stop {} --now`, or use `--worktree`", holder.run)
             }
-            Self::Held { holder: None, .. } => "try again in a moment".to_owned(),
+            Self::Session { holder: Some(holder), .. } => {
+                format!("wait for it, or end it with `fia stop {} --now`", holder.run)
+            }
+            Self::Held { holder: None, .. } | Self::Session { holder: None, .. } => "try again in a moment".to_owned(),
             Self::Store(error) => error.hint(),
         }
     }
@@ -131,6 +142,11 @@ impl Lock {
         &self.path
     }
 
+    /// Who holds it.
+    pub fn holder(&self) -> &Holder {
+        &self.holder
+    }
+
     fn write(&mut self) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.rewind()?;
@@ -169,7 +185,7 @@ impl Lock {
     }
 }
 
-fn line(holder: &Holder) -> io::Result<Vec<u8>> {
+pub(super) fn line(holder: &Holder) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(holder)?;
     line.push(b'\n');
     Ok(line)

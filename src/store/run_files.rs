@@ -50,14 +50,14 @@ impl RunDir {
         }
     }
 
-    /// Removes a file, which may be gone already.
+    /// Removes a file, which may be gone already, or whatever has its name.
     ///
     /// # Errors
     ///
     /// When it is there and cannot be removed.
     pub fn remove(&self, place: &Path) -> Result<(), StoreError> {
         let path = self.path().join(place);
-        match solid::folders(path.parent().unwrap_or(self.path())).and_then(|()| fs::remove_file(&path)) {
+        match solid::folders(path.parent().unwrap_or(self.path())).and_then(|()| solid::remove(&path)) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(StoreError::io("remove", &path)(error)),
             Ok(()) | Err(_) => Ok(()),
         }
@@ -115,6 +115,15 @@ impl RunDir {
         let names = (1..u32::MAX).map(|number| format!("{stem}.{number}.rotated.{extension}"));
         let last = names.take_while(|name| fs::symlink_metadata(dir.join(name)).is_ok()).last()?;
         Some(format!("agents/{agent}/{last}"))
+    }
+
+    /// Removes all of a run that did not come to a beginning.
+    ///
+    /// # Errors
+    ///
+    /// When something of it cannot be removed.
+    pub fn discard(&self) -> Result<(), StoreError> {
+        fs::remove_dir_all(self.path()).map_err(StoreError::io("remove", self.path()))
     }
 
     /// Moves a file that cannot be read out of the way, to `NAME.damaged`, in the place of one that went before it.

@@ -11,6 +11,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::proof::{Found, Proof};
 use super::{Head, Repository, TreeError};
 
 /// Loose refs that are compared at most. Git itself reads each of them too, but one process is cheaper than more.
@@ -28,6 +29,7 @@ pub(crate) struct Checkout {
 #[derive(Debug, Default)]
 pub(crate) struct Checkouts {
     last: Option<(Sources, Arc<Checkout>)>,
+    proof: Proof,
 }
 
 impl Checkouts {
@@ -50,6 +52,15 @@ impl Checkouts {
             self.last = Some((sources, Arc::clone(&answer)));
         }
         Ok(answer)
+    }
+
+    /// Looks whether the repository is the one in which this was checked out.
+    ///
+    /// # Errors
+    ///
+    /// When git cannot be started.
+    pub(super) fn find(&mut self, repository: &Repository, head: &Head) -> Result<Found, TreeError> {
+        self.proof.find(repository, head.commit())
     }
 }
 

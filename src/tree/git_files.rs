@@ -1,7 +1,7 @@
 //! Small files in git's own directories that an agent could turn against its user: config, hooks, the state of a
 //! merge begun. Kept in memory for the length of a leg.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -63,6 +63,13 @@ impl GitFiles {
         Ok(Self { files })
     }
 
+    /// Names of those that differ `now`, relative to `.git`.
+    pub(super) fn differing(&self, now: &Self, repository: &Repository) -> Vec<PathBuf> {
+        let paths: BTreeSet<&PathBuf> = self.files.keys().chain(now.files.keys()).collect();
+        let differing = paths.into_iter().filter(|path| self.files.get(*path) != now.files.get(*path));
+        differing.map(|path| inside(path, repository)).collect()
+    }
+
     /// Puts them back where they differ; the names of those that did, relative to `.git`.
     ///
     /// # Errors
@@ -83,12 +90,14 @@ impl GitFiles {
         for folder in ["rebase-apply", "rebase-merge", "sequencer"] {
             remove_empty(&repository.git_dir.join(folder));
         }
-        let name = |path: &PathBuf| {
-            let inside = path.strip_prefix(&repository.git_dir).or_else(|_| path.strip_prefix(&repository.common_dir));
-            inside.unwrap_or(path).to_owned()
-        };
-        Ok(changed.into_iter().map(name).collect())
+        Ok(changed.into_iter().map(|path| inside(path, repository)).collect())
     }
+}
+
+/// A path relative to `.git`.
+fn inside(path: &Path, repository: &Repository) -> PathBuf {
+    let inside = path.strip_prefix(&repository.git_dir).or_else(|_| path.strip_prefix(&repository.common_dir));
+    inside.unwrap_or(path).to_owned()
 }
 
 impl Kept {

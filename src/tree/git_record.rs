@@ -77,6 +77,17 @@ impl Tree {
         }
     }
 
+    /// Names of what [`Tree::put_git_back`] would look at, refs and HEAD with where they are now.
+    ///
+    /// # Errors
+    ///
+    /// When git fails or a file cannot be read.
+    pub fn git_changed(&mut self, before: &GitRecord, until: SystemTime) -> Result<Vec<String>, TreeError> {
+        let now = GitState::capture(&self.repository, &mut self.checkouts)?;
+        let (wanted, _left) = Later { repository: &self.repository, until }.mix(before, &now);
+        Ok(wanted.changed(&now, &self.repository))
+    }
+
     /// Puts back what differs from a state that was written down and changed no later than `until`.
     ///
     /// # Errors

@@ -56,14 +56,26 @@ impl Index {
     pub(crate) fn put_back(&self, repository: &Repository) -> Result<IndexChange, TreeError> {
         // One that cannot be read is another one, and so is one that git cannot make sense of.
         let now = Self::capture(repository).ok();
-        let bytes = |index: &Self| index.content.as_ref().map(|(bytes, _)| Arc::clone(bytes));
-        if now.as_ref().is_some_and(|now| bytes(now) == bytes(self)) {
+        if now.as_ref().is_some_and(|now| now.bytes() == self.bytes()) {
             return Ok(IndexChange::Same);
         }
-        let entries = now.and_then(|now| now.entries(repository).ok());
-        let same = entries.is_some() && entries == self.entries(repository).ok();
+        let change = now.map_or(IndexChange::Different, |now| self.change(&now, repository));
         self.write(repository)?;
-        Ok(if same { IndexChange::Same } else { IndexChange::Different })
+        Ok(change)
+    }
+
+    /// Whether the index says something else `now`.
+    pub(super) fn change(&self, now: &Self, repository: &Repository) -> IndexChange {
+        if now.bytes() == self.bytes() {
+            return IndexChange::Same;
+        }
+        let entries = now.entries(repository).ok();
+        let same = entries.is_some() && entries == self.entries(repository).ok();
+        if same { IndexChange::Same } else { IndexChange::Different }
+    }
+
+    fn bytes(&self) -> Option<&[u8]> {
+        self.content.as_ref().map(|(bytes, _)| &**bytes)
     }
 
     /// What the index lists, without what it knows of the files' times.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::checkout::{Checkout, Checkouts};
 use super::git_files::GitFiles;
 use super::index::{Index, IndexChange};
+use super::proof::Found;
 use super::{Head, Repository, TreeError, git};
 use crate::ids::RunId;
 
@@ -32,17 +33,6 @@ pub struct GitChanges {
     /// Why something was not put back: a lock that another git holds, or that one left when it was killed; or that the
     /// repository is another one, and then nothing was.
     pub not_put_back: Vec<String>,
-}
-
-/// What is in the place of a repository.
-#[derive(Debug, PartialEq, Eq)]
-enum Found {
-    /// The same one.
-    Whole,
-    /// None that git can use.
-    Broken,
-    /// One without what was checked out.
-    Another { lost: String },
 }
 
 impl GitState {
@@ -74,6 +64,22 @@ impl GitState {
         &self.checkout.head
     }
 
+    /// Names of what differs `now`; HEAD and refs with where they are.
+    pub(super) fn changed(&self, now: &Self, repository: &Repository) -> Vec<String> {
+        let (head, refs) = (&now.checkout.head, &now.checkout.refs);
+        let at = head.commit().or(head.branch()).unwrap_or("nowhere");
+        let mut names: Vec<String> = (head != self.head()).then(|| format!("HEAD ({at})")).into_iter().collect();
+        let known: BTreeSet<&String> = self.checkout.refs.keys().chain(refs.keys()).collect();
+        for name in known.into_iter().filter(|name| self.checkout.refs.get(*name) != refs.get(*name)) {
+            names.push(format!("{name} ({})", refs.get(name).map_or("deleted", String::as_str)));
+        }
+        let index = self.index.change(&now.index, repository);
+        names.extend((index == IndexChange::Different).then(|| "index".to_owned()));
+        let files: BTreeSet<_> = self.files.differing(&now.files, repository).into_iter().collect();
+        names.extend(files.iter().map(|file| format!(".git/{}", file.display())));
+        names
+    }
+
     /// Puts everything back that differs. Left alone are branches that another work tree has checked out and
     /// `fia/*` of other runs; `refs/remotes/` is not looked at.
     ///
@@ -87,11 +93,13 @@ impl GitState {
         run: &RunId,
     ) -> Result<GitChanges, TreeError> {
         let mut changes = GitChanges::default();
-        let is_broken = self.find(repository)? == Found::Broken;
+        let mut found = checkouts.find(repository, self.head())?;
+        let is_broken = found == Found::Broken;
         if is_broken {
             self.mend(repository)?;
+            found = checkouts.find(repository, self.head())?;
         }
-        if let Some(loss) = self.loss(repository)? {
+        if let Some(loss) = found.loss(repository) {
             changes.not_put_back.push(loss);
             return Ok(changes);
         }
@@ -142,40 +150,6 @@ impl GitState {
             new.persist(&head).map_err(|failed| failed.error)
         });
         written.map(drop).map_err(|source| TreeError::io("put back", head, source))
-    }
-
-    /// Why the repository is not the one that had this state, if so: what it does not hold is lost.
-    ///
-    /// # Errors
-    ///
-    /// When git cannot be started.
-    pub fn loss(&self, repository: &Repository) -> Result<Option<String>, TreeError> {
-        let gone = match self.find(repository)? {
-            Found::Whole => return Ok(None),
-            Found::Broken => "git does not know it as one".to_owned(),
-            Found::Another { lost } => format!("commit {lost} is not in it"),
-        };
-        let place = repository.git_dir.display();
-        Ok(Some(format!(
-            "the repository in `{place}` is not what it was: {gone}, and fia cannot bring back its objects"
-        )))
-    }
-
-    /// Looks whether the commit of this state, with its folders, is where it was.
-    fn find(&self, repository: &Repository) -> Result<Found, TreeError> {
-        // Without this, git would go by a repository further up.
-        if !repository.top.is_dir() || fs::symlink_metadata(repository.top.join(".git")).is_err() {
-            return Ok(Found::Broken);
-        }
-        let asked = self.head().commit().map(|commit| format!("{commit}\n{commit}^{{tree}}\n")).unwrap_or_default();
-        let git = repository.git().with("GIT_DIR", &repository.git_dir);
-        let output = git.output(&["cat-file", "--batch-check"], Some(asked.as_bytes()))?;
-        let is_missing = String::from_utf8_lossy(&output.stdout).lines().any(|line| line.ends_with(" missing"));
-        Ok(match self.head().commit() {
-            Some(commit) if is_missing => Found::Another { lost: commit.to_owned() },
-            Some(_) | None if output.status.success() => Found::Whole,
-            Some(_) | None => Found::Broken,
-        })
     }
 
     fn put_head_back(&self, repository: &Repository, now: &Head) -> Result<(), TreeError> {

@@ -48,7 +48,7 @@ impl Stamp {
     }
 
     /// Whether a write after `read_at` is sure to change the stamp.
-    fn settled(&self, read_at: SystemTime) -> bool {
+    pub(super) fn settled(&self, read_at: SystemTime) -> bool {
         let now = read_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let settled_before = i64::try_from(now.saturating_sub(TICK.as_nanos())).unwrap_or(i64::MAX);
         self.mtime_ns.max(self.ctime_ns) < settled_before

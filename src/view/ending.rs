@@ -134,7 +134,9 @@ impl Ending<'_> {
         let is_new = |line: &&String| !reason.contains(&line.chars().take(FIRST_COLUMNS).collect::<String>());
         let gates = phase.gates.iter().filter(|gate| !gate.passed);
         checks
-            .map(|check| format!("failing: {} ({})", check.check, check.log))
+            .map(|check| {
+                format!("failing: {}{} ({})", check.check, words::timed_out(check.timed_out_minutes), check.log)
+            })
             .chain(gates.flat_map(|gate| {
                 gate.violations.iter().filter(is_new).map(move |line| format!("{}: {line}", gate.gate))
             }))

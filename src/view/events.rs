@@ -140,7 +140,8 @@ fn any(wanted: &[String], holds: impl Fn(&str) -> bool) -> bool {
     wanted.is_empty() || wanted.iter().any(|one| holds(one))
 }
 
-fn is_phase(name: &str, wanted: &str) -> bool {
+/// Whether a phase of this name is meant: by the whole name, its number or its step.
+pub fn is_phase(name: &str, wanted: &str) -> bool {
     let (number, step) = name.split_once('_').unwrap_or((name, ""));
     let same_number = || number.parse::<u32>().is_ok_and(|number| wanted.parse() == Ok(number));
     wanted == name || wanted == step || same_number()

@@ -264,7 +264,8 @@ fn write_verdicts(out: &mut dyn Write, state: &Projection) -> io::Result<()> {
     };
     for phase in &state.phases {
         for check in &phase.checks {
-            row(phase, &check.check, check.passed, &check.log)?;
+            let found = format!("{}{}", check.log, words::timed_out(check.timed_out_minutes));
+            row(phase, &check.check, check.passed, &found)?;
         }
         for gate in &phase.gates {
             row(phase, &gate.gate, gate.passed, &gate.violations.join("; "))?;

@@ -31,8 +31,8 @@ impl Lines<'_> {
         let detail = self.detail(phase);
         let mut lines = vec![self.line(symbol, ink, phase, &span(phase.elapsed_ms.unwrap_or_default()), &detail)];
         for check in phase.checks.iter().filter(|check| !check.passed) {
-            let exit = check.exit.map_or_else(|| "no exit status".to_owned(), |exit| format!("exit {exit}"));
-            lines.push(self.below(&format!("{}: {exit}, see {}", check.check, check.log)));
+            let ended = words::check_end(check.exit, check.timed_out_minutes);
+            lines.push(self.below(&format!("{}: {ended}, see {}", check.check, check.log)));
         }
         for gate in phase.gates.iter().filter(|gate| !gate.passed) {
             lines.push(self.below(&format!("{}: {}", gate.gate, gate.violations.join("; "))));

@@ -84,7 +84,8 @@ impl Projection {
                 let agent = self.agent_mut(&unknown.agent, record.ts);
                 agent.unmetered |= unknown.what == Unreported::Tokens;
             }
-            Event::Compacted(compacted) => self.agent_mut(&compacted.agent, record.ts).context_tokens = compacted.after,
+            // What the engine says of it is no reading: the next message brings one (SPEC 6.1).
+            Event::Compacted(compacted) => self.agent_mut(&compacted.agent, record.ts).context_tokens = None,
             Event::PhaseReused(reused) => self.phase_reused(&reused.phase),
             Event::StepSkipped(skipped) => self.step_skipped(skipped),
             Event::Committed(committed) => self.committed(committed),
@@ -141,14 +142,14 @@ impl Projection {
         for at in 0..self.agents.len() {
             let agent = &mut self.agents[at];
             let Some(open) = agent.open.clone() else { continue };
-            agent.spend.add_open_turn(open.requests, open.tokens);
+            agent.spend.add_open_turn(&open);
             let works = agent.engine.map(|engine| (engine, agent.model.clone().unwrap_or_default()));
-            self.run.spend.add_open_turn(open.requests, open.tokens);
+            self.run.spend.add_open_turn(&open);
             if let Some((engine, model)) = works {
-                ModelRow::find(&mut self.models, engine, &model).spend.add_open_turn(open.requests, open.tokens);
+                ModelRow::find(&mut self.models, engine, &model).spend.add_open_turn(&open);
             }
             if let Some(row) = self.phase_mut(open.phase.as_ref()) {
-                row.spend.add_open_turn(open.requests, open.tokens);
+                row.spend.add_open_turn(&open);
             }
         }
         self
@@ -290,6 +291,7 @@ impl Projection {
                 check: check.check.to_string(),
                 passed: check.passed,
                 exit: check.exit,
+                timed_out_minutes: check.timed_out_minutes,
                 log: check.log.clone(),
                 elapsed_ms: check.elapsed_ms,
             });

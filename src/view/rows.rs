@@ -237,6 +237,9 @@ pub struct CheckRow {
     pub passed: bool,
     /// Its exit status; null when it had none.
     pub exit: Option<i32>,
+    /// The time limit that ended it, in minutes; absent when none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timed_out_minutes: Option<f64>,
     /// The whole output: a file, relative to the run directory.
     pub log: String,
     /// How long it took.
@@ -370,7 +373,7 @@ fn empty_where_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String
 }
 
 /// A turn whose end is not in the log yet.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct OpenTurn {
     /// The phase.
     pub phase: Option<PhaseName>,
@@ -378,6 +381,9 @@ pub struct OpenTurn {
     pub requests: u64,
     /// What they reported.
     pub tokens: Usage,
+    /// Dollars of those whose prices are known.
+    #[serde(default)]
+    pub cost_usd: f64,
 }
 
 /// A step that was passed over.

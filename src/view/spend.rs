@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::numbers;
+use super::rows::OpenTurn;
 use crate::event::{AgentEnd, Usage};
 
 /// What a phase, an agent or a run has spent.
@@ -39,31 +40,30 @@ impl Default for Spend {
 }
 
 impl Spend {
-    /// Adds a turn. `seen` is what its requests reported one by one, which counts when the turn itself says nothing.
-    pub fn add_turn(&mut self, end: &AgentEnd, seen: Usage) {
+    /// Adds a turn. `seen` is what its requests showed one by one, which counts where the turn itself says nothing.
+    pub fn add_turn(&mut self, end: &AgentEnd, seen: &OpenTurn) {
         self.turns += 1;
         self.requests += u64::from(end.requests);
-        self.add_tokens(end.usage, seen);
-        self.cost_usd = self.cost_usd.zip(end.cost_usd).map(|(sum, cost)| sum + cost);
-        self.cost_known_usd += end.cost_usd.unwrap_or(0.0);
+        self.add_amounts(end.usage, end.cost_usd, seen);
     }
 
-    /// Adds a turn whose end was never recorded: `requests` calls that reported `seen`.
-    pub fn add_lost_turn(&mut self, requests: u64, seen: Usage) {
+    /// Adds a turn whose end was never recorded.
+    pub fn add_lost_turn(&mut self, seen: &OpenTurn) {
         self.turns += 1;
-        self.add_open_turn(requests, seen);
+        self.add_open_turn(seen);
     }
 
-    /// Adds a turn that goes on: `requests` calls that reported `seen`, and what the one under way takes is not known.
-    pub fn add_open_turn(&mut self, requests: u64, seen: Usage) {
-        self.requests += requests;
-        self.add_tokens(None, seen);
-        self.cost_usd = None;
+    /// Adds a turn that goes on: what the request under way takes is not known.
+    pub fn add_open_turn(&mut self, seen: &OpenTurn) {
+        self.requests += seen.requests;
+        self.add_amounts(None, None, seen);
     }
 
-    fn add_tokens(&mut self, usage: Option<Usage>, seen: Usage) {
+    fn add_amounts(&mut self, usage: Option<Usage>, cost_usd: Option<f64>, seen: &OpenTurn) {
         self.tokens = self.tokens.zip(usage).map(|(sum, usage)| sum + usage);
-        self.tokens_known += usage.unwrap_or(seen);
+        self.tokens_known += usage.unwrap_or(seen.tokens);
+        self.cost_usd = self.cost_usd.zip(cost_usd).map(|(sum, cost)| sum + cost);
+        self.cost_known_usd += cost_usd.unwrap_or(seen.cost_usd);
     }
 
     /// Adds another sum.
@@ -99,8 +99,23 @@ impl Spend {
     pub fn cost_text(&self) -> String {
         match self.cost_usd {
             Some(cost) if self.turns > 0 || self.requests == 0 => numbers::dollars(cost),
-            None if self.cost_known_usd > 0.0 => format!("≥{}", numbers::dollars(self.cost_known_usd)),
+            None if self.cost_known_usd > 0.0 => match numbers::dollars(self.cost_known_usd) {
+                // Less than a cent is known, and perhaps it is more.
+                tiny if tiny.starts_with('<') => ">$0.00".to_owned(),
+                known => format!("≥{known}"),
+            },
             Some(_) | None => numbers::UNKNOWN.to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lower_bound_of_less_than_a_cent_reads_well() {
+        let known = |cost_known_usd| Spend { turns: 2, cost_usd: None, cost_known_usd, ..Spend::default() }.cost_text();
+        assert_eq!([0.0, 0.001, 0.94].map(known), ["–", ">$0.00", "≥$0.94"]);
     }
 }

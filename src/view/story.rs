@@ -235,6 +235,7 @@ impl Story {
                 context_tokens: Some(context),
                 window: Some(200_000),
                 usage: Some(usage),
+                cost_usd: None,
             }));
         }
         self
@@ -308,6 +309,7 @@ impl Story {
             check: "test".into(),
             passed,
             exit: Some(if passed { 0 } else { 101 }),
+            timed_out_minutes: None,
             log: format!("context_handoff/{name}.log"),
             elapsed_ms: 12_000,
         }));

@@ -162,7 +162,10 @@ pub(super) fn phase_note(row: &PhaseRow) -> String {
     notes.extend((row.relays > 0).then(|| format!("⇄ {}", numbers::plural(u64::from(row.relays), "relay"))));
     notes.extend((row.cache_breaks > 0).then(|| numbers::plural(u64::from(row.cache_breaks), "cache break")));
     notes.extend(
-        row.checks.iter().filter(|check| !check.passed).map(|check| format!("{} red: {}", check.check, check.log)),
+        row.checks
+            .iter()
+            .filter(|check| !check.passed)
+            .map(|check| format!("{} red{}: {}", check.check, words::timed_out(check.timed_out_minutes), check.log)),
     );
     notes.extend(row.gates.iter().filter(|gate| !gate.passed).map(|gate| format!("gate {}", gate.gate)));
     notes.extend(row.reason.clone());

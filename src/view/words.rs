@@ -162,8 +162,22 @@ pub fn check_run(check: &CheckRun) -> String {
     if check.passed {
         return format!("{} passed in {}", check.check, span(check.elapsed_ms));
     }
-    let exit = check.exit.map_or_else(|| "no exit status".to_owned(), |exit| format!("exit {exit}"));
-    format!("{} failed, {exit}, in {}: {}", check.check, span(check.elapsed_ms), check.log)
+    let ended = check_end(check.exit, check.timed_out_minutes);
+    format!("{} failed, {ended}, in {}: {}", check.check, span(check.elapsed_ms), check.log)
+}
+
+/// How a check ended: its exit status, or the time limit that it ran into.
+pub fn check_end(exit: Option<i32>, timed_out_minutes: Option<f64>) -> String {
+    match (timed_out_minutes, exit) {
+        (Some(minutes), _) => format!("timed out after {minutes} min"),
+        (None, Some(exit)) => format!("exit {exit}"),
+        (None, None) => "no exit status".to_owned(),
+    }
+}
+
+/// The time limit that a check ran into, to be put behind its name; empty when it ran into none.
+pub fn timed_out(minutes: Option<f64>) -> String {
+    minutes.map_or_else(String::new, |_| format!(", {}", check_end(None, minutes)))
 }
 
 fn gate_fail(gate: &GateVerdict) -> String {

@@ -180,7 +180,17 @@ fn a_script_that_cannot_be_read_says_what_is_wrong_with_it() {
     let project = Project::new().script("phases: { build: [{ dance: true }] }\n");
     let finished = project.fia(&["run", "build", "do", "it"]);
     assert_eq!(finished.end(), "exit 1", "{finished}");
-    assert!(finished.stderr.contains("dance"), "{finished}");
+    let said = "rehearsal.yaml:1:21 unknown field `dance`, expected one of do, answer, ";
+    assert!(finished.stderr.contains(&format!("scripted rehearsal: missing: {said}")), "{finished}");
+    assert!(!finished.stderr.contains("install"), "{finished}");
+    for args in [&["config", "check"][..], &["run", "build", "--dry-run", "x"]] {
+        let told = refused(&project, args, "exit 2");
+        assert!(told.stderr.contains(&format!("error: the script cannot be used: {said}")), "{told}");
+    }
+    let other =
+        project.config("defaults: { coding_agent: claude, model: m }\nengines: { scripted: { script: no.yaml } }\n");
+    assert!(refused(&other, &["config", "check"], "exit 2").stderr.contains("no.yaml cannot read it: No such file"));
+    assert_eq!(other.fia(&["run", "build", "--dry-run", "x"]).end(), "exit 0");
 }
 
 #[test]
@@ -223,4 +233,31 @@ fn prompt_and_configuration_files_without_an_end_or_far_too_large_are_refused() 
         assert!(finished.stderr.contains(said), "{finished}");
     }
     assert_eq!(prompt("fits").file("fits", &large[1..]).fia(&["config", "check"]).end(), "exit 0");
+}
+
+#[test]
+fn nothing_that_is_written_in_a_configuration_steers_a_terminal() {
+    let evil = "a\\nb\\e[31mred\\u202e";
+    let project = Project::new()
+        .config(&format!(
+            "defaults: {{ coding_agent: scripted, model: \"{evil}\" }}\n\
+             checks: {{ test: {{ run: \"true # {evil}\" }} }}\n\
+             stop: {{ token_budget: \"{evil}\" }}\n\
+             workflows: {{ w: {{ description: \"{evil}\", steps: [{{ name: s, agent: builder }}] }} }}\n"
+        ))
+        .file("\u{202e}odd", "");
+    let commands: [&[&str]; 6] = [
+        &["run", "w", "x", "--dry-run"],
+        &["config", "show"],
+        &["config", "check"],
+        &["doctor"],
+        &["workflows"],
+        &["show", "\u{1b}[31m"],
+    ];
+    for command in commands {
+        let told = project.fia(command);
+        let steers = |letter: char| letter == '\u{202e}' || (letter.is_control() && letter != '\n');
+        assert!(!format!("{}{}", told.stdout, told.stderr).contains(steers), "{command:?}: {told}");
+    }
+    assert!(project.fia(commands[0]).stdout.contains("scripted a b␛[31mred⟨202e⟩"));
 }

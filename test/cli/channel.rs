@@ -344,3 +344,18 @@ fn r8_3_a_kill_at_any_moment_of_a_delivery_loses_no_message() {
     // Shown once more where it was not committed, and not where it was.
     assert_eq!(heard, BTreeSet::from([1, 2]));
 }
+
+#[test]
+fn a_message_to_a_run_that_nobody_works_on_says_who_will_read_it() {
+    let project = Project::new().with(TALK);
+    assert_eq!(project.fia(&["run", "talk", "x", "-q", "--run", "met"]).end(), "exit 0");
+    let told = project.fia(&["message", "--run", "met", "well", "done"]);
+    let said = "the run met its goal and goes on no more; an agent reads it when `fia ask --run met` asks it\n";
+    assert!(told.stderr.ends_with(said), "{told}");
+    let project = project.script("phases: { look: [{ answer: { status: fail } }] }\n");
+    assert_eq!(project.fia(&["run", "talk", "x", "-q", "--run", "failed"]).end(), "exit 1");
+    let told = project.fia(&["message", "@reviewer", "look", "again"]);
+    let said =
+        "nobody works on the run now; reviewer and whoever works next read it once `fia resume failed` goes on\n";
+    assert!(told.stderr.ends_with(said), "{told}");
+}

@@ -102,3 +102,22 @@ fn r5_3_a_torn_last_line_is_named_and_the_rest_is_shown() {
     assert!(finished.stderr.starts_with("warning: "), "{finished}");
     assert_eq!(finished.lines().last().unwrap()["type"], "run_end");
 }
+
+#[test]
+fn filters_that_name_what_the_run_does_not_have_say_what_it_has() {
+    let project = ran();
+    for (args, told) in [
+        (&["--phase", "biuld"][..], "warning: no phase `biuld` in this run; it has: 01_look, 02_build\n"),
+        (&["--phase", "3", "--phase", "2"], "warning: no phase `3` in this run; it has: 01_look, 02_build\n"),
+        (&["--agent", "bilder"], "warning: no agent `bilder` in this run; it has: builder, scout\n"),
+        (
+            &["--name", "sesion_rotation"],
+            "warning: no record that was asked for is called `sesion_rotation`; did you mean `session_rotation`?\n",
+        ),
+        (&["--phase", "look", "--agent", "scout", "--name", "scout"], ""),
+        (&["--phase", "02_build", "-n", "1"], ""),
+    ] {
+        let finished = project.fia(&[&["events"], args].concat());
+        assert_eq!((finished.end().as_str(), finished.stderr.as_str()), ("exit 0", told), "{args:?}");
+    }
+}

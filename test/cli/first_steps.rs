@@ -93,5 +93,12 @@ fn an_engine_that_is_not_there_is_told_once_at_the_end() {
     let finished = project.fia(&["run", "build", "-q", "do", "it"]);
     assert_eq!(finished.end(), "exit 1", "{finished}");
     assert_eq!(finished.stderr.matches("program `pi` not found on PATH").count(), 1, "{finished}");
-    assert!(finished.stderr.contains("see `fia doctor`, or install it: npm install -g "), "{finished}");
+    assert!(
+        finished.stderr.contains("name its path in the configuration; see `fia doctor` (npm install -g "),
+        "{finished}"
+    );
+    // What would run is told all the same.
+    let planned = project.fia(&["run", "build", "--dry-run", "do", "it"]);
+    assert_eq!(planned.end(), "exit 0", "{planned}");
+    assert_eq!(planned.stderr, "warning: pi is not installed, and builder works on it: `fia doctor` says more\n");
 }

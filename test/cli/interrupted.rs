@@ -70,6 +70,8 @@ fn r11_4_commits_branches_stashes_and_stages_of_a_leg_that_was_killed_go_back() 
     // The work is kept, and counts as the run's.
     assert_eq!((project.env().read("made"), project.env().read("staged")), ("x\n".to_owned(), "y\n".to_owned()));
     let told = changes(&project);
+    let stake = format!("to be put back to before a leg that was killed: HEAD ({}), refs/heads/side (", theirs.trim());
+    assert!(told[0].starts_with(&stake) && told[0].ends_with(", index, .git/config, .git/logs/refs/stash"), "{told:?}");
     for name in ["HEAD", "index", "refs/heads/side", "refs/tags/mark", "refs/stash", ".git/config"] {
         assert!(told.iter().any(|what| what.starts_with(name)), "{name} is not in {told:?}");
     }
@@ -147,4 +149,18 @@ fn a_lock_of_the_index_that_a_killed_fia_left_is_known_for_its_own() {
     assert!(!lock.exists());
     assert_eq!(project.env().git(&["ls-files", "src"]), "src/old\n");
     assert!(changes(&project).contains(&"index".to_owned()), "{:?}", changes(&project));
+}
+
+#[test]
+fn r11_4_a_resume_that_is_killed_once_it_has_put_git_back_has_said_so_before() {
+    let (project, before) = killed();
+    let theirs = project.env().git(&["rev-parse", "HEAD"]);
+    let killed = run(project.command(&["resume", "--json"]).env("FIA_FAULT_AT", "index: locked"));
+    assert_eq!(killed.end(), "signal 9", "{killed}");
+    assert_eq!(held(&project)[..2], before[..2], "HEAD and refs are back");
+    let resumed = project.fia(&["resume", "--json"]);
+    assert_eq!(resumed.end(), "exit 0", "{resumed}");
+    let told = changes(&project);
+    assert!(told[0].contains(&format!("HEAD ({})", theirs.trim())), "{told:?}");
+    assert_eq!(told[1], "to be put back to before a leg that was killed: index");
 }

@@ -49,6 +49,39 @@ workflows: {{ mend: {{ steps: [ {{ name: build, agent: builder }}, {{ repair: {{
 }
 
 #[test]
+fn r5_1_a_secret_is_hidden_before_the_text_around_it_is_cut() {
+    // Each ends the last characters that are told: a prompt's and a text's 2000, an argument's and a result's 200,
+    // a call's 120, the 400 of an engine's last words.
+    let at = |end: usize| format!("{}{SECRET}", "x".repeat(end - 10));
+    let (said, ran, told) = (at(2000), at(120), at(200));
+    let project = Project::new()
+        .config(&format!(
+            "
+defaults: {{ coding_agent: scripted, model: rehearsal, relay: 'off' }}
+engines: {{ scripted: {{ script: rehearsal.yaml, env: {{ LOOP_TOKEN: {SECRET} }} }} }}
+workflows: {{ w: {{ steps: [ {{ name: build, agent: builder }}, {{ name: next, agent: builder }} ] }} }}
+"
+        ))
+        .script(&format!(
+            "phases:\n  build:\n    - do: [{{ say: '{said}' }}, {{ run: ': {ran}' }}, {{ run: ': {told}' }}, \
+             {{ read: made }}]\n  next: [{{ exit: 1, stderr: '{}' }}]\n",
+            at(500)
+        ))
+        .file("made", &format!("{told}\n"));
+    let finished = project.fia(&["run", "w", &at(1900), "-q"]);
+    assert_eq!(finished.end(), "exit 1", "{finished}");
+    let log = project.log();
+    // The prompt stands in the log as it was given.
+    let events: String = log.file("events.jsonl").lines().skip(1).filter(|line| !line.contains("run_start")).collect();
+    let digest = log.file("agents/builder/01_build.1.digest.md");
+    for text in [&digest, &events, &finished.stderr] {
+        assert!(!text.contains("xhunter"), "{text}");
+    }
+    assert!(digest.contains("x*** ") || digest.contains("x***\n"), "{digest}");
+    assert!(events.contains("x***\""), "{events}");
+}
+
+#[test]
 fn r4_8_a_green_check_passes_on_the_end_of_its_output_and_the_file_that_holds_the_whole() {
     const CHECKS: &str = "
 checks:

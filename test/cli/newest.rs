@@ -57,7 +57,9 @@ fn a_run_that_cannot_be_read_is_named_and_passed_over_by_every_command() {
         assert_eq!(told.end(), "exit 2", "{command:?}: {told}");
         assert!(told.stderr.contains("error: no run is "), "{command:?}: {told}");
     }
-    assert_eq!(project.fia(&["stop", "--status"]).end(), "exit 0");
+    for command in [&["stop", "--status"][..], &["stop", "--all"], &["stop", "--clear"]] {
+        assert_eq!(project.fia(command).end(), "exit 0", "{command:?}");
+    }
 }
 
 #[test]

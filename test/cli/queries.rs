@@ -3,6 +3,7 @@
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
+use crate::support::program;
 use crate::support::project::Project;
 
 const STORY: &str = "
@@ -189,4 +190,17 @@ fn version_and_help_are_data() {
     assert_eq!((help.end().as_str(), help.stderr.as_str()), ("exit 0", ""));
     assert!(help.stdout.contains("Usage: fia <COMMAND>"), "{help}");
     assert_eq!(project.fia(&["dance"]).end(), "exit 2");
+}
+
+#[test]
+fn tables_in_a_pipe_are_as_wide_as_they_are_unless_columns_says_otherwise() {
+    let project = Project::new();
+    assert_eq!(project.fia(&["run", "build", "-q", &"long ".repeat(30)]).end(), "exit 0");
+    let widest = |columns: &str| {
+        let told = program::run(project.command(&["runs"]).env("COLUMNS", columns));
+        assert_eq!(told.end(), "exit 0", "{told}");
+        told.stdout.lines().map(|line| line.chars().count()).max().unwrap()
+    };
+    assert!(widest("") > 90 && widest("x") > 90 && widest("0") > 90);
+    assert!(widest("80") <= 80);
 }

@@ -294,6 +294,42 @@ fn r6_4_a_rotation_whose_rename_fails_stands_down_and_is_tried_at_the_next_phase
     assert_eq!(log.names("agents/builder", "rotated"), ["scripted_session.1.rotated.jsonl"]);
 }
 
+/// A run whose second phase begins with `death` while its session file cannot be moved aside, and which a resume
+/// brings to its end: its story up to there.
+#[cfg(debug_assertions)]
+fn dies_and_cannot_leave(death: &str) -> Vec<String> {
+    let script = format!("phases:\n  first: [{{}}]\n  second: [{{ fail: {{ kind: {death} }} }}]\n  second@2: [{{}}]\n");
+    let project = Project::new().with(THREE).script(&script);
+    let mut command = project.command(&["run", "three", "do", "it"]);
+    let ended = crate::support::program::run(command.env("FIA_FAULT_REFUSE", "archive"));
+    let log = project.log();
+    assert_eq!(log.names("agents/builder", "session"), ["scripted_session.jsonl"], "{ended}");
+    let faults = log.all(|event| match event {
+        fia::event::Event::Error(fault) => Some(fault.message.clone()),
+        _ => None,
+    });
+    assert_eq!(faults.len(), 1, "{ended}");
+    assert!(faults[0].starts_with("cannot leave the session of builder: cannot rename `"), "{faults:?}");
+    assert!(ended.stderr.contains(&faults[0]), "{ended}");
+    let resumed = project.fia(&["resume", "--retry-unchanged"]);
+    assert_eq!(resumed.end(), "exit 0", "{resumed}");
+    log.story(&["engine_error", "error", "session_rotation", "session_retired", "agent_start", "run_end"])
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn r6_5_a_full_session_that_cannot_be_moved_aside_is_not_gone_on_with() {
+    let told = dies_and_cannot_leave("context_overflow");
+    assert_eq!(told[1..], ["02_second agent_start", "02_second engine_error", "02_second error", "run_end"]);
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn r6_5_a_lost_session_that_cannot_be_moved_aside_is_not_gone_on_with() {
+    let told = dies_and_cannot_leave("bad_session");
+    assert_eq!(told[1..], ["02_second agent_start", "02_second error", "run_end"]);
+}
+
 /// Boundaries at which fia can be made to die are in builds with debug assertions alone.
 #[cfg(debug_assertions)]
 #[test]

@@ -276,3 +276,22 @@ fn r10_8_an_engine_is_given_the_environment_with_what_env_sets_and_unsets() {
     assert_eq!(finished.end(), "exit 0", "{finished}");
     assert_eq!(project.env().read("seen"), "given none kept\n");
 }
+
+#[test]
+fn a_dash_in_place_of_the_prompt_reads_it_from_standard_input() {
+    let project = Project::new();
+    let piped = |args: &[&str], text: &str| Running::start(&mut project.command(args), text).finish();
+    let finished = piped(&["run", "build", "-", "-q"], "add a route\nand its test\n");
+    assert_eq!(finished.end(), "exit 0", "{finished}");
+    assert!(project.log().prompt("builder", "01_build", 1, 1).contains("add a route\nand its test"));
+    for args in [&["run", "build", "-"][..], &["run", "build", "-f", "-"]] {
+        let refused = piped(args, " \n");
+        assert_eq!(refused.end(), "exit 2", "{refused}");
+        assert!(refused.stderr.starts_with("error: the prompt in standard input is empty\n"), "{refused}");
+    }
+    assert_eq!(project.runs().len(), 1);
+    // Among other words it is a word.
+    assert_eq!(project.fia(&["run", "build", "-q", "--run", "zz", "a", "-", "b"]).end(), "exit 0");
+    assert!(project.log().prompt("builder", "01_build", 1, 1).contains("a - b"));
+    assert!(project.fia(&["run", "--help"]).stdout.contains("`-` alone reads it from standard input"));
+}

@@ -144,3 +144,30 @@ while :; do sleep 0.05; done
     let usage = Usage { input: 100, output: 20, cache_read: 3, ..Usage::default() };
     assert_eq!(spent, [(Some(usage), Some(103))]);
 }
+
+#[test]
+fn r10_5_a_stop_without_a_reason_says_that_it_was_asked_for() {
+    let project = hanging();
+    let running = project.start(&["run", "slow", "x"]);
+    project.wait_for(&running, "session");
+    assert_eq!(project.fia(&["stop", "--now"]).end(), "exit 0");
+    let finished = running.finish();
+    assert!(finished.stderr.contains("stopped by request: asked by `fia stop --now`"), "{finished}");
+    let status = project.fia(&["stop", "--status"]);
+    assert!(status.stdout.contains(" (asked by `fia stop --now`)\n"), "{status}");
+}
+
+#[test]
+fn r10_5_whatever_has_the_name_of_a_stop_file_stops_and_a_resume_takes_it_away() {
+    let project = hanging();
+    project.env().write("rehearsal.yaml", "phases: {}\n");
+    project.env().write(".fia/stop/in/it", "");
+    assert_eq!(project.fia(&["run", "slow", "x", "-q"]).end(), "exit 1");
+    assert_eq!(project.log().outcome(), Outcome::StoppedByRequest);
+    assert_eq!(project.fia(&["stop", "--clear"]).end(), "exit 0");
+    let stop = project.run_dir().join("stop");
+    fs::create_dir_all(stop.join("in/it")).unwrap();
+    let resumed = project.fia(&["resume", "-q"]);
+    assert_eq!(resumed.end(), "exit 0", "{resumed}");
+    assert!(!stop.exists());
+}

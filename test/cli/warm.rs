@@ -69,6 +69,32 @@ fn r7_1_the_memory_of_fia_does_not_grow_with_what_a_resident_says() {
 }
 
 #[test]
+fn r7_2_a_cli_without_a_place_for_the_role_is_told_it_by_every_new_process() {
+    let project = Project::new();
+    let program = project.env().home().join("cursor");
+    let report = json!({"type": "result", "subtype": "success", "is_error": false, "session_id": "s",
+        "result": "```json\n{\"status\": \"success\", \"summary\": \"done\"}\n```"});
+    project.env().write_home("report", &format!("{report}\n"));
+    let script = "#!/bin/sh\ncat > \"$HOME/heard.$([ -e \"$HOME/heard.1\" ] && echo 2 || echo 1)\"\necho '{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s\"}'\ncat \"$HOME/report\"\n";
+    project.env().write_home("cursor", script);
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let project = project.config(&format!(
+        "defaults: {{ coding_agent: cursor, model: m }}\nengines: {{ cursor: {{ program: {program:?} }} }}\n\
+         workflows:\n  two:\n    steps:\n      - {{ name: one, agent: builder }}\n      - {{ name: more, agent: builder }}\n"
+    ));
+    let log = project.run("two");
+    assert_eq!(log.outcome(), fia::event::Outcome::GoalMet);
+    let leases: Vec<LeaseKind> = log.starts().iter().map(|(_, start)| start.lease).collect();
+    assert_eq!(leases, [LeaseKind::Cold, LeaseKind::Restored]);
+    let system = log.file("agents/builder/system.md");
+    for (number, phase) in [(1, "01_one"), (2, "02_more")] {
+        let heard = std::fs::read_to_string(project.env().home().join(format!("heard.{number}"))).unwrap();
+        let prompt = log.prompt("builder", phase, 1, 1);
+        assert_eq!(heard, format!("{}\n\n{prompt}", system.trim_end()), "{phase}");
+    }
+}
+
+#[test]
 fn r6_7_a_system_prompt_that_somebody_changed_is_named_and_put_back() {
     let project = Project::new();
     let log = project.run("prompt");

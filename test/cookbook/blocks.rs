@@ -216,7 +216,7 @@ fn read_script(text: &str, place: &str) -> &'static str {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("script.yaml");
     fs::write(&file, text).unwrap();
-    Script::load(&file).unwrap_or_else(|error| panic!("{place}: {error}"));
+    Script::load(&file, place).unwrap_or_else(|error| panic!("{error}"));
     "script"
 }
 

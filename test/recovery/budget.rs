@@ -77,6 +77,27 @@ async fn r10_3_dollars_of_an_unfinished_turn_count_where_the_model_has_prices() 
 }
 
 #[tokio::test]
+async fn r10_3_agents_of_a_block_see_what_all_of_them_have_used() {
+    let agents = "model: one, writes: [] }\n  - { name: second, model: one, writes: []";
+    let block = "      - { name: both, parallel: [{ name: one, agent: builder }, { name: two, agent: second }] }\n\
+                 engines: { SCRIPTED }\nstop: { token_budget: 5000 }\n";
+    let turn = |first: &str| {
+        let usage = "{ input: 900, output: 100, cache_read: 0, cache_write: 0 }";
+        let rest = "{ run: 'true' }, { run: 'true' }, { run: 'true' }";
+        format!("[{{ usage: {usage}, do: [{first}{rest}] }}]")
+    };
+    let (waits, comes) = ("{ run: 'until [ -e ../two ]; do sleep 0.01; done' }, ", "{ run: 'touch ../two' }, ");
+    let of_block = format!("one: {}, two: {}", turn(waits), turn(comes));
+    let one = "[{ usage: { input: 900, output: 100, cache_read: 0, cache_write: 0 } }]";
+    let script = format!("phases: {{ build: {one}, polish: {one}, {of_block} }}");
+    let told = Story::new(agents, block, &script).run().await;
+    assert_eq!(told.outcome, Outcome::BudgetExhausted);
+    let (ended, made): (Vec<_>, Vec<_>) = requests(&told)[2..].iter().cloned().unzip();
+    assert_eq!(ended, ["Stopped", "Stopped"]);
+    assert!((3..=4).contains(&made.iter().sum::<u32>()), "three are left, and one may be under way: {made:?}");
+}
+
+#[tokio::test]
 async fn r10_3_breadth_is_looked_at_before_a_phase() {
     let told = story("breadth_ceiling: 3").run().await;
     assert_eq!(told.story()[2..], ["turn Completed", "build ends: Success", "breadth_exceeded"]);

@@ -1,4 +1,5 @@
-use fia::event::{Event, Outcome};
+use fia::event::{Event, FailureKind, Outcome};
+use fia::ids::EngineName;
 use pretty_assertions::assert_eq;
 
 use crate::story::Story;
@@ -152,6 +153,12 @@ async fn r10_login_is_relayed_at_once_to_a_ready_fallback_and_says_what_to_do() 
             "nobody is logged in; log in with `pi auth login PROVIDER`",
         ]
     );
+    let between = told.of(|event| match event {
+        Event::EngineFallback(looked) => Some((looked.kind, looked.from, looked.to)),
+        _ => None,
+    });
+    let looked = |to| (Some(FailureKind::Login), Some(EngineName::Scripted), Some(to));
+    assert_eq!(between, [EngineName::Claude, EngineName::Pi, EngineName::Scripted].map(looked));
     assert!(story.file("agents/builder/01_build.2.1.user.md").starts_with("# Continuation: "));
     assert!(!story.file("agents/builder/02_polish.1.1.user.md").contains("# Continuation"));
 }

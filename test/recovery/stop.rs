@@ -157,3 +157,14 @@ async fn r10_5_a_request_to_stop_ends_the_look_at_a_fallback() {
         .await;
     assert_eq!(told.story()[3..], ["one died: login, 1", "build ends: Stopped", "stopped_by_request"]);
 }
+
+#[tokio::test]
+async fn a_run_that_cannot_begin_leaves_nothing_of_itself() {
+    let mut story = Story::new("model: one", "engines: { SCRIPTED }\n", "phases: {}");
+    let error = story.refused(|plan| {
+        plan.schemas.insert("generic".to_owned(), serde_json::json!({ "type": 5 }));
+    });
+    assert!(error.to_string().contains("schema"), "{error}");
+    assert_eq!(std::fs::read_dir(story.env.work().join(".fia/runs")).unwrap().count(), 0);
+    assert_eq!(story.run().await.outcome, Outcome::GoalMet);
+}

@@ -3,14 +3,16 @@
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use fia::config::{self, Surroundings};
 use fia::event::{Event, Outcome, Record};
 use fia::ids::{EngineName, RunId};
 use fia::plan::build::{Request, build};
+use fia::plan::{Plan, Stop};
 use fia::run::recovery::Unchanged;
-use fia::run::{self, Audience, Beginning, Bells, Level, Resumption, Watch};
+use fia::run::{self, Audience, Beginning, Bells, Level, Resumption, StartError, Watch};
 use fia::store::DataDir;
 use fia::tree::Repository;
 use tokio::sync::watch;
@@ -26,12 +28,18 @@ const RUN: &str = "20261130-120000-test";
 thread_local! {
     static BEGAN: RefCell<Option<Instant>> = const { RefCell::new(None) };
     static PAUSED: Cell<bool> = const { Cell::new(false) };
+    static SLEPT: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
 /// The clock of a story: noon and what has passed of tokio's time, which runs ahead while a run waits.
 fn now() -> DateTime<Utc> {
     let began = BEGAN.with_borrow_mut(|began| *began.get_or_insert_with(Instant::now));
-    NOON.parse::<DateTime<Utc>>().expect("a time") + began.elapsed()
+    NOON.parse::<DateTime<Utc>>().expect("a time") + began.elapsed() + SLEPT.get()
+}
+
+/// Lets the machine have slept, in which its timers stood still and its clock went on.
+pub(crate) fn sleeps(span: Duration) {
+    SLEPT.set(span);
 }
 
 /// What a test does when a record is written.
@@ -131,6 +139,7 @@ impl Story {
     pub(crate) async fn run_with(&mut self, hook: Hook) -> Told {
         pause(false);
         BEGAN.set(None);
+        SLEPT.set(Duration::ZERO);
         self.stretch(hook, false).await
     }
 
@@ -152,25 +161,9 @@ impl Story {
     }
 
     async fn stretch(&mut self, hook: Hook, resumed: bool) -> Told {
-        let repository = Repository::discover(&self.env.work()).expect("a repository");
-        let around = Surroundings { top: &repository.top, engines: &[EngineName::Scripted] };
-        let loaded = config::load(Some(&self.config), around).unwrap_or_else(|error| panic!("{error:?}"));
-        let request = Request { workflow: "work", prompt: "do it", choices: &[] };
-        let (plan, stop) = build(&loaded.config, request).unwrap_or_else(|error| panic!("{error:?}"));
-        let data = self.env.work().join(".fia");
-        let (level, level_seen) = watch::channel(Level::Running);
-        let (news, news_seen) = watch::channel(0);
-        let outside = Outside { level: Rc::new(level), news: Rc::new(news), data: data.clone() };
+        let (plan, stop) = self.planned();
         let records = Rc::new(RefCell::new(Vec::new()));
-        let teller = Teller { records: Rc::clone(&records), hook, outside };
-        let _began = now();
-        let beginning = Beginning {
-            repository,
-            data: DataDir::new(data),
-            bells: Bells { level: level_seen, news: news_seen, audience: Audience::Nobody },
-            watchers: vec![Box::new(teller)],
-            now,
-        };
+        let beginning = self.beginning(&records, hook);
         let begun = if resumed {
             let engines = plan.engines.clone();
             run::resume(
@@ -190,6 +183,38 @@ impl Story {
         };
         assert_eq!(end.outcome, outcome);
         Told { outcome, reason: end.reason.clone(), records }
+    }
+
+    /// Why a run does not begin whose plan is spoilt.
+    pub(crate) fn refused(&self, spoil: impl FnOnce(&mut Plan)) -> StartError {
+        let (mut plan, stop) = self.planned();
+        spoil(&mut plan);
+        let beginning = self.beginning(&Rc::default(), Box::new(|_, _| {}));
+        run::start(beginning, plan, stop, Some(RunId::new(RUN))).err().expect("it does not begin")
+    }
+
+    fn planned(&self) -> (Plan, Stop) {
+        let top = self.env.work();
+        let around = Surroundings { top: &top, engines: &[EngineName::Scripted] };
+        let loaded = config::load(Some(&self.config), around).unwrap_or_else(|error| panic!("{error:?}"));
+        let request = Request { workflow: "work", prompt: "do it", choices: &[] };
+        build(&loaded.config, request).unwrap_or_else(|error| panic!("{error:?}"))
+    }
+
+    fn beginning(&self, records: &Rc<RefCell<Vec<Record>>>, hook: Hook) -> Beginning {
+        let data = self.env.work().join(".fia");
+        let (level, level_seen) = watch::channel(Level::Running);
+        let (news, news_seen) = watch::channel(0);
+        let outside = Outside { level: Rc::new(level), news: Rc::new(news), data: data.clone() };
+        let teller = Teller { records: Rc::clone(records), hook, outside };
+        let _began = now();
+        Beginning {
+            repository: Repository::discover(&self.env.work()).expect("a repository"),
+            data: DataDir::new(data),
+            bells: Bells { level: level_seen, news: news_seen, audience: Audience::Nobody },
+            watchers: vec![Box::new(teller)],
+            now,
+        }
     }
 }
 

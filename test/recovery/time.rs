@@ -1,10 +1,11 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use fia::event::{Event, Outcome};
+use fia::event::{Event, Outcome, Record};
 use pretty_assertions::assert_eq;
+use tokio::sync::Notify;
 
-use crate::story::{Story, Told, pause};
+use crate::story::{Outside, Story, Told, pause, sleeps};
 use crate::test_env::TestEnv;
 
 const SCRIPTED: &str = "engines: { SCRIPTED }\n";
@@ -70,4 +71,27 @@ async fn r10_3_the_time_of_a_phase_does_not_stand_still_for_a_tool() {
     let (told, ()) = tokio::join!(story.run(), tool_that_takes(&env, Duration::from_secs(91 * 60)));
     assert_eq!(deaths(&told), ["timeout: the phase ran into its time limit"]);
     assert_eq!(told.outcome, Outcome::GoalMet);
+}
+
+#[tokio::test]
+async fn an_approval_waits_until_a_time_of_the_clock_also_when_the_machine_sleeps_meanwhile() {
+    let approval = "      - { name: ask, approve: {}, wait: 8h }\n";
+    let mut story = Story::new("model: one", &format!("{approval}{SCRIPTED}"), "phases: {}");
+    let waits = Rc::new(Notify::new());
+    let bell = Rc::clone(&waits);
+    let hook = Box::new(move |record: &Record, _: &Outside| {
+        if matches!(record.event, Event::Waiting(_)) {
+            bell.notify_one();
+        }
+    });
+    let (told, ()) = tokio::join!(story.run_with(hook), async {
+        waits.notified().await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        sleeps(Duration::from_secs(8 * 60 * 60));
+    });
+    let ends = told.of(|event| match event {
+        Event::RunEnd(end) => Some((end.outcome, end.elapsed_ms / 3_600_000)),
+        _ => None,
+    });
+    assert_eq!(ends, [(Outcome::StoppedByRequest, 0)], "of the timers' time not an hour has passed");
 }

@@ -13,10 +13,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::super::project::Project;
+use super::super::project::{Setup, is_installed};
 use super::super::report::CliError;
-use super::{first_agent, program};
-use crate::engine::{self, BesideAccount, Launch, ProcessKind, SessionChoice, Turn};
+use super::first_agent;
+use crate::engine::{self, BesideAccount, Launch, ProcessKind, SessionChoice};
+use crate::event::LeaseKind;
 use crate::ids::EngineName;
 use crate::mask;
 use crate::plan::Plan;
@@ -24,7 +25,9 @@ use crate::plan::build::{Request, build};
 use crate::process::{Child, Finish, Keep, Limits};
 use crate::provider::{Bodies, Options, Provider, Scenario};
 use crate::prune::prefix::difference;
+use crate::session::lease::{Framing, Texts, sent};
 use crate::view::json;
+use crate::visible;
 
 /// How long a CLI may take for one made-up turn.
 const TURN_LIMIT: Duration = Duration::from_secs(60);
@@ -56,12 +59,12 @@ impl Found {
 }
 
 /// Examines every CLI that is installed.
-pub(super) async fn examine(project: &Project, as_json: bool) -> Result<ExitCode, CliError> {
+pub(super) async fn examine(setup: &Setup, as_json: bool) -> Result<ExitCode, CliError> {
     let request = Request { workflow: "build", prompt: PROMPTS[0], choices: &[] };
-    let (plan, _) = build(&project.loaded.config, request)?;
+    let (plan, _) = build(&setup.loaded.config, request)?;
     let mut found = Vec::new();
     for name in EngineName::ALL.into_iter().filter(|name| *name != EngineName::Scripted) {
-        found.push(examine_one(project, &plan, name).await);
+        found.push(examine_one(setup, &plan, name).await);
     }
     let mut out = io::stdout().lock();
     if as_json {
@@ -79,17 +82,17 @@ fn write_text(out: &mut impl io::Write, found: &Found) -> io::Result<()> {
         (Some(false), block) => {
             let (block, byte) = (block.as_deref().unwrap_or("?"), found.byte.unwrap_or(0));
             writeln!(out, "{}: ✗ {block} differs at byte {byte}", found.engine)?;
-            writeln!(out, "    first   {}", found.before.as_deref().unwrap_or_default())?;
-            writeln!(out, "    second  {}", found.after.as_deref().unwrap_or_default())
+            writeln!(out, "    first   {}", visible::line(found.before.as_deref().unwrap_or_default()))?;
+            writeln!(out, "    second  {}", visible::line(found.after.as_deref().unwrap_or_default()))
         }
-        (None, _) => writeln!(out, "{}: – {}", found.engine, found.reason.as_deref().unwrap_or_default()),
+        (None, _) => {
+            writeln!(out, "{}: – {}", found.engine, visible::line(found.reason.as_deref().unwrap_or_default()))
+        }
     }
 }
 
-async fn examine_one(project: &Project, plan: &Plan, name: EngineName) -> Found {
-    let facts = engine::for_name(name).facts();
-    let configured = plan.engines.get(&name).and_then(|settings| settings.program.clone());
-    if program(configured.as_deref(), facts, &project.repository.top).is_none() {
+async fn examine_one(setup: &Setup, plan: &Plan, name: EngineName) -> Found {
+    if !is_installed(name, plan.engines.get(&name), &setup.top) {
         return Found::unseen(name, "not found");
     }
     // One directory for both, as a run has; a session of its own for each.
@@ -141,9 +144,9 @@ async fn first_request(scratch: &Scratch<'_>, prompt: &str, number: usize) -> Re
     let spec = adapter.launch(&launch).map_err(|error| format!("{error}; {}", error.hint))?;
     let mut child = Child::spawn(&spec, Keep::default(), Limits::default())
         .map_err(|error| format!("{error}; {}", error.hint()))?;
-    let system = launch.system.clone();
-    let turn = Turn { text: prompt.to_owned(), system, first: true, process: ProcessKind::OneShot };
-    child.send(adapter.prompt(&turn));
+    let framing = Framing::of(&launch.system, adapter.facts().system_by_flag);
+    let text = sent(LeaseKind::Cold, Texts { framing, replay: prompt, newest: prompt });
+    child.send(adapter.prompt(&text, ProcessKind::OneShot));
     child.close_stdin();
     let all = async { while child.line().await.is_some() {} };
     let in_time = tokio::time::timeout(TURN_LIMIT, all).await.is_ok();

@@ -69,11 +69,10 @@ fn r10_8_session_markers_of_every_engine_are_removed() {
 
 #[test]
 fn prompts_are_bytes_or_one_line_of_json() {
-    let mut turn = Turn { text: "a \"b\"\nc".into(), system: "S".into(), first: true, process: ProcessKind::OneShot };
-    assert_eq!(Claude.prompt(&turn), b"a \"b\"\nc");
-    turn.process = ProcessKind::Resident;
+    let text = "a \"b\"\nc";
+    assert_eq!(Claude.prompt(text, ProcessKind::OneShot), text.as_bytes());
     assert_eq!(
-        String::from_utf8(Claude.prompt(&turn)).unwrap(),
+        String::from_utf8(Claude.prompt(text, ProcessKind::Resident)).unwrap(),
         "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a \\\"b\\\"\\nc\"}]}}\n"
     );
     assert_eq!(

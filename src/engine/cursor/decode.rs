@@ -15,9 +15,6 @@ use crate::process::Exit;
 /// Bytes kept of what it prints between its events: some builds put the reason of a failure there.
 const ASIDE_BYTES: usize = 2048;
 
-/// Characters of the first line of a result.
-const RESULT_CHARS: usize = 200;
-
 /// Kinds of lines that are known and of no use here.
 const PASSED_OVER: [&str; 3] = ["user", "thinking", "interaction_query"];
 
@@ -206,10 +203,10 @@ fn outcome(tool: &Tool<'_>) -> (bool, String) {
     let line = said.as_ref().and_then(|said| {
         [said.stdout, said.content, said.message, said.error, said.stderr, said.reason]
             .into_iter()
-            .find_map(|raw| json::first_line(raw, RESULT_CHARS).filter(|line| !line.is_empty()))
+            .find_map(|raw| json::first_line(raw, call::KEPT_CHARS).filter(|line| !line.is_empty()))
     });
     let exit = said.and_then(|said| said.exit_code.0).unwrap_or(0);
     let ok = verdict == "success" && exit == 0;
-    let unsaid = if ok { String::new() } else { verdict.chars().take(RESULT_CHARS).collect() };
+    let unsaid = if ok { String::new() } else { verdict.chars().take(call::KEPT_CHARS).collect() };
     (ok, line.unwrap_or(unsaid))
 }

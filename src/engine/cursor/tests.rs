@@ -27,12 +27,3 @@ fn residents_gateways_and_turn_limits_are_refused() {
         assert!(!error.hint.is_empty());
     }
 }
-
-#[test]
-fn only_the_first_prompt_of_a_session_carries_the_role() {
-    let mut turn =
-        Turn { text: "go".into(), system: "You build.\n".into(), first: true, process: ProcessKind::OneShot };
-    assert_eq!(Cursor.prompt(&turn), b"You build.\n\ngo");
-    turn.first = false;
-    assert_eq!(Cursor.prompt(&turn), b"go");
-}

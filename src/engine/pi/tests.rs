@@ -49,12 +49,10 @@ fn what_pi_cannot_do_is_refused_with_what_to_change() {
 
 #[test]
 fn a_resident_prompt_asks_for_the_state_first() {
-    let mut turn = Turn { text: "go\non".into(), system: String::new(), first: false, process: ProcessKind::Resident };
     assert_eq!(
-        String::from_utf8(Pi.prompt(&turn)).unwrap(),
+        String::from_utf8(Pi.prompt("go\non", ProcessKind::Resident)).unwrap(),
         "{\"id\":\"fia-state\",\"type\":\"get_state\"}\n\
          {\"id\":\"fia-prompt\",\"type\":\"prompt\",\"message\":\"go\\non\"}\n"
     );
-    turn.process = ProcessKind::OneShot;
-    assert_eq!(Pi.prompt(&turn), b"go\non");
+    assert_eq!(Pi.prompt("go\non", ProcessKind::OneShot), b"go\non");
 }

@@ -10,7 +10,7 @@ use crate::host::Presence;
 use crate::run::orphan::{self, Worker};
 use crate::state::PhaseState;
 use crate::store::{Leg, RunDir, StoreError};
-use crate::tree::{GitChanges, Tree, TreeError};
+use crate::tree::{GitChanges, GitRecord, Tree, TreeError};
 
 /// How long after its last sign of life an engine may have used git. What changed later is a person's.
 const LINGER: Duration = Duration::from_secs(10 * 60);
@@ -34,11 +34,30 @@ pub(super) fn put_git_back(
     tree: &mut Tree,
     engine_worked: bool,
 ) -> Result<Vec<ExternalChange>, TreeError> {
-    let Some(record) = cut_off.noted.git.as_ref().filter(|_| cut_off.before.agents) else { return Ok(Vec::new()) };
-    let signs = cut_off.phases.iter().filter_map(|phase| last_sign(dir, phase));
-    let Some(last) = signs.max() else { return Ok(Vec::new()) };
-    let until = if engine_worked { SystemTime::now() } else { last + LINGER };
-    Ok(told(tree.put_git_back(record, until)?))
+    match before(dir, cut_off, engine_worked) {
+        Some((record, until)) => Ok(told(tree.put_git_back(record, until)?)),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Names of what [`put_git_back`] would put back.
+pub(super) fn changed(
+    dir: &RunDir,
+    cut_off: &CutOff<'_>,
+    tree: &mut Tree,
+    engine_worked: bool,
+) -> Result<Vec<String>, TreeError> {
+    match before(dir, cut_off, engine_worked) {
+        Some((record, until)) => tree.git_changed(record, until),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// git's state before the leg, and until when an engine may have changed it; `None` when none can have.
+fn before<'a>(dir: &RunDir, cut_off: &'a CutOff<'_>, engine_worked: bool) -> Option<(&'a GitRecord, SystemTime)> {
+    let record = cut_off.noted.git.as_ref().filter(|_| cut_off.before.agents)?;
+    let last = cut_off.phases.iter().filter_map(|phase| last_sign(dir, phase)).max()?;
+    Some((record, if engine_worked { SystemTime::now() } else { last + LINGER }))
 }
 
 /// When the last leg of an agent phase last wrote anything; `None` when no agent had begun.

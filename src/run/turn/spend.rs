@@ -4,7 +4,6 @@ use super::Live;
 use crate::economy::cache::CacheUse;
 use crate::event::{ContextRead, Event, Unreported, Usage, UsageUnknown};
 use crate::run::RunError;
-use crate::state::budget::Live as Used;
 
 /// What the requests of a turn add up to.
 #[derive(Debug, Clone)]
@@ -56,10 +55,10 @@ impl Live<'_> {
             context_tokens: Some(context),
             window: self.window,
             usage: Some(usage),
+            cost_usd: price,
         }))?;
         if self.over.is_none() {
-            let live = Used { usage: self.tally.sum, cost_usd: self.tally.cost };
-            let over = self.run.over_budget(self.asked.phase, live)?;
+            let over = self.run.over_budget(self.asked.phase)?;
             // A message that asks for a tool may show it before its usage.
             let end = if self.tools.is_empty() { RequestEnd::Open } else { RequestEnd::Over };
             self.over = over.map(|over| (over, end));

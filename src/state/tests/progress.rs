@@ -25,6 +25,7 @@ fn r10_4_fixes_that_change_neither_failures_nor_files_end_the_repair() {
                         check: "test".into(),
                         passed: false,
                         exit: Some(1),
+                        timed_out_minutes: None,
                         log: String::new(),
                         elapsed_ms: 1,
                     }),
@@ -56,7 +57,14 @@ fn r10_4_fixes_that_trade_one_failure_for_another_are_progress() {
         if let Work::Check { checks, .. } = &order.work {
             for (at, check) in checks.iter().enumerate() {
                 let passed = tests % 2 == at;
-                let run = CheckRun { check: check.clone(), passed, exit: None, log: String::new(), elapsed_ms: 1 };
+                let run = CheckRun {
+                    check: check.clone(),
+                    passed,
+                    exit: None,
+                    timed_out_minutes: None,
+                    log: String::new(),
+                    elapsed_ms: 1,
+                };
                 story.record(Some(&order.phase), Event::Check(run));
             }
             tests += 1;

@@ -3,7 +3,7 @@
 use pretty_assertions::assert_eq;
 
 use super::*;
-use crate::event::{BudgetWarning, EngineError, Verdict, Waiting};
+use crate::event::{BudgetWarning, ContextRead, EngineError, Verdict, Waiting};
 use crate::state::next::after_wait;
 
 impl Story {
@@ -130,6 +130,62 @@ fn r10_3_a_phase_remembers_the_warnings_of_its_own_budget() {
     }
     assert_eq!(story.state.phases[&order.phase].warned, BTreeSet::from([50]));
     assert!(story.state.warned.contains(&("token_budget".to_owned(), 50)));
+}
+
+/// One request of an open turn: 1000 tokens and a dollar.
+fn request(story: &mut Story, order: &Order) {
+    let usage = Usage { cache_read: 900, output: 100, ..Usage::default() };
+    let read = ContextRead {
+        agent: order.work.agent().unwrap().clone(),
+        context_tokens: Some(900),
+        window: None,
+        usage: Some(usage),
+        cost_usd: Some(1.0),
+    };
+    story.record(Some(&order.phase), Event::Context(read));
+}
+
+/// Tokens of the run and of the phase, and dollars, as the budgets see them.
+fn used(story: &Story, order: &Order) -> [f64; 3] {
+    let stop = Stop { token_budget: 1, phase_token_budget: 1, cost_budget_usd: 1.0, ..Stop::default() };
+    let meters = budget::meters(&stop, &story.state, Some(&order.phase), 0);
+    [meters[0].used, meters[1].used, meters[2].used]
+}
+
+#[test]
+fn r10_3_what_the_requests_of_a_turn_showed_counts_while_it_is_open_and_after_a_kill() {
+    let mut story = Story::begin(sdlc());
+    let order = story.ordered();
+    story.open(&order);
+    let agent = order.work.agent().unwrap().clone();
+    for stretch in 1..=3 {
+        story.begin_turn(&order.phase, &agent);
+        story.name_session(&order.phase, &agent, stretch == 1);
+        request(&mut story, &order);
+        request(&mut story, &order);
+        let spent = f64::from(stretch) * 2000.0;
+        let killed = [spent, spent, f64::from(stretch) * 2.0];
+        assert_eq!(used(&story, &order), killed);
+        story.start(true);
+        assert_eq!(used(&story, &order), killed, "lost with its stretch, and counted once");
+        story.open(&order);
+    }
+    assert_eq!(story.state.spend.known_usage(), None, "the request that was under way may have cost more");
+    assert_eq!(story.state.agents.entry(&agent).unwrap().session_cost_usd, Some(6.0), "a total of the engine has it");
+}
+
+#[test]
+fn r10_3_what_a_turn_says_at_its_end_takes_the_place_of_what_its_requests_showed() {
+    let mut story = Story::begin(sdlc());
+    let order = story.ordered();
+    story.open(&order);
+    let agent = order.work.agent().unwrap().clone();
+    story.begin_turn(&order.phase, &agent);
+    request(&mut story, &order);
+    story.end_turn(&order.phase, &agent);
+    assert_eq!(used(&story, &order), [11.0, 11.0, 0.5]);
+    request(&mut story, &order);
+    assert_eq!(used(&story, &order), [11.0, 11.0, 0.5], "outside of a turn nothing is spent");
 }
 
 #[test]

@@ -72,6 +72,7 @@ fn whatever_agents_files_and_people_wrote_stays_text() {
             check: evil.into(),
             passed: false,
             exit: None,
+            timed_out_minutes: None,
             log: evil.to_owned(),
             elapsed_ms: 1,
         }))

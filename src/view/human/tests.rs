@@ -61,6 +61,8 @@ fn deaths_relays_waits_and_gates_are_worth_a_line() {
             kind: FailureKind::Overload,
             delay_ms: 2_000,
             leg: 2,
+            from: Some(EngineName::Pi),
+            to: Some(EngineName::Pi),
         }))
         .event(Event::Waiting(Waiting {
             until: Some(until),

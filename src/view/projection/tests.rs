@@ -1,7 +1,7 @@
 use insta::assert_json_snapshot;
 
 use super::*;
-use crate::event::{Outcome, PhaseStatus, RetirementReason, SessionRetired, Usage, Verdict, Waiting};
+use crate::event::{Compacted, Outcome, PhaseStatus, RetirementReason, SessionRetired, Usage, Verdict, Waiting};
 use crate::view::numbers::ms_between;
 use crate::view::story::{self, Story};
 
@@ -224,4 +224,15 @@ fn the_time_between_a_kill_and_the_next_stretch_is_nobodys() {
     story.records.last_mut().unwrap().phase = None;
     let story = story.after(60).resumes();
     assert_eq!(project(&story).run.elapsed_ms, before);
+}
+
+#[test]
+fn r6_1_after_a_compaction_the_context_is_unknown_until_the_next_message() {
+    let compacted = Compacted { agent: "builder".into(), before: Some(170_000), after: Some(20_000) };
+    let story = story::built().phase("02_more", "builder").turn(Some("s")).reads([170_000]);
+    let context = |story: &Story| project(story).agent(&"builder".into()).unwrap().context_tokens;
+    assert_eq!(context(&story), Some(170_000));
+    let story = story.event(Event::Compacted(compacted));
+    assert_eq!(context(&story), None);
+    assert_eq!(context(&story.reads([21_000])), Some(21_000));
 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::Projection;
-use crate::event::{AgentEnd, AgentStart, ContextRead, Record, SessionRotation, Usage};
+use crate::event::{AgentEnd, AgentStart, ContextRead, Record, SessionRotation};
 use crate::ids::AgentName;
 use crate::view::rows::{ModelRow, OpenTurn, PhaseState, RotationRow};
 
@@ -20,15 +20,15 @@ impl Projection {
 
     fn lose_turn(&mut self, agent: usize) {
         let Some(open) = self.agents[agent].open.take() else { return };
-        self.agents[agent].spend.add_lost_turn(open.requests, open.tokens);
-        self.run.spend.add_lost_turn(open.requests, open.tokens);
+        self.agents[agent].spend.add_lost_turn(&open);
+        self.run.spend.add_lost_turn(&open);
         let lost = &self.agents[agent];
         if let Some(engine) = lost.engine {
             let model = lost.model.as_deref().unwrap_or_default();
-            ModelRow::find(&mut self.models, engine, model).spend.add_lost_turn(open.requests, open.tokens);
+            ModelRow::find(&mut self.models, engine, model).spend.add_lost_turn(&open);
         }
         if let Some(row) = self.phase_mut(open.phase.as_ref()) {
-            row.spend.add_lost_turn(open.requests, open.tokens);
+            row.spend.add_lost_turn(&open);
         }
     }
 
@@ -43,7 +43,7 @@ impl Projection {
         }
         agent.engine = Some(start.engine);
         agent.model.clone_from(&model);
-        agent.open = Some(OpenTurn { phase: record.phase.clone(), requests: 0, tokens: Usage::default() });
+        agent.open = Some(OpenTurn { phase: record.phase.clone(), ..OpenTurn::default() });
         if start.session_id.is_none() {
             if agent.session_id.is_some() {
                 agent.trace.border();
@@ -67,18 +67,18 @@ impl Projection {
 
     pub(super) fn turn_ended(&mut self, record: &Record, end: &AgentEnd) {
         let agent = self.agent_mut(&end.agent, record.ts);
-        let seen = agent.open.take().map(|open| open.tokens).unwrap_or_default();
-        agent.spend.add_turn(end, seen);
+        let seen = agent.open.take().unwrap_or_default();
+        agent.spend.add_turn(end, &seen);
         agent.context_tokens = end.context_tokens.or(agent.context_tokens);
         agent.window = end.window.or(agent.window);
         let (window, largest) = (agent.window, agent.context_tokens);
         let model = ModelRow::find(&mut self.models, end.engine, &end.model);
-        model.spend.add_turn(end, seen);
+        model.spend.add_turn(end, &seen);
         model.window = window.or(model.window);
         model.context_max = model.context_max.max(largest);
-        self.run.spend.add_turn(end, seen);
+        self.run.spend.add_turn(end, &seen);
         if let Some(row) = self.phase_mut(record.phase.as_ref()) {
-            row.spend.add_turn(end, seen);
+            row.spend.add_turn(end, &seen);
             row.context_after = end.context_tokens.or(row.context_after);
             row.context_max = row.context_max.max(end.context_tokens);
         }
@@ -91,6 +91,7 @@ impl Projection {
         if let Some(open) = &mut agent.open {
             open.requests += 1;
             open.tokens += read.usage.unwrap_or_default();
+            open.cost_usd += read.cost_usd.unwrap_or(0.0);
         }
         let Some(tokens) = read.context_tokens else { return };
         agent.context_tokens = Some(tokens);
