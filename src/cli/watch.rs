@@ -206,8 +206,15 @@ impl Watch {
         match (event::read().map_err(failed)?, &mut self.foot) {
             (Input::Key(key), _) if key.kind != KeyEventKind::Release => self.key(key)?,
             (Input::Paste(text), Foot::Typing(typed)) => typed.push_str(&text),
-            (Input::Key(_) | Input::Paste(_) | Input::Mouse(_) | Input::Resize(..), _)
-            | (Input::FocusGained | Input::FocusLost, _) => {}
+            (
+                Input::Key(_)
+                | Input::Paste(_)
+                | Input::Mouse(_)
+                | Input::Resize(..)
+                | Input::FocusGained
+                | Input::FocusLost,
+                _,
+            ) => {}
         }
         Ok(true)
     }

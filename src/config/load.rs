@@ -68,7 +68,7 @@ fn is_near_name(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let words: Vec<&str> = lower.split(['.', '_', '-']).filter(|word| !word.is_empty()).collect();
     let is_near = match words.as_slice() {
-        ["fia", "config"] | ["fia", "yaml" | "yml"] => true,
+        ["fia", "config" | "yaml" | "yml"] => true,
         ["fia", "config" | "conf", ending] => matches!(*ending, "yaml" | "yml" | "json" | "toml"),
         _ => false,
     };
