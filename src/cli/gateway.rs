@@ -118,7 +118,7 @@ fn introduce(session: &Session, upstream: &str) -> Result<(), CliError> {
 
 fn told(pruned: &ContextPruned) -> String {
     let gap = pruned.gap_ms.map_or_else(String::new, |gap| format!(" after {} s", gap / 1000));
-    if pruned.soft + pruned.hard == 0 {
+    if !pruned.has_shortened() {
         return format!("no round: {}", pruned.reason);
     }
     let (soft, hard, before, after) = (pruned.soft, pruned.hard, pruned.chars_before, pruned.chars_after);
