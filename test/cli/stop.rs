@@ -90,13 +90,27 @@ fn r10_7_a_second_signal_kills_at_once() {
     let running = project.start(&["run", "slow", "x"]);
     project.wait_for(&running, "session");
     let began = std::time::Instant::now();
+    // Two signals of one kind that come together are one.
     running.signal(Signal::INT);
-    std::thread::sleep(std::time::Duration::from_millis(100));
-    running.signal(Signal::INT);
+    running.signal(Signal::TERM);
     let finished = running.finish();
     assert_eq!(finished.end(), "exit 130", "{finished}");
     assert!(began.elapsed() < std::time::Duration::from_secs(8), "the grace of 10 s was waited for");
     await_presence(&marks(&project.log())[0], Presence::Gone);
+}
+
+#[test]
+fn r10_7_a_signal_that_a_child_and_its_group_are_sent_is_one() {
+    let project = hanging();
+    let running = project.start(&["run", "slow", "x"]);
+    project.wait_for(&running, "session");
+    running.signal(Signal::TERM);
+    // As `timeout` does it, which also wakes what was halted.
+    running.signal(Signal::TERM);
+    running.signal(Signal::CONT);
+    let finished = running.finish();
+    assert_eq!(finished.end(), "exit 143", "{finished}");
+    assert_eq!(project.log().outcome(), Outcome::Aborted);
 }
 
 #[test]
