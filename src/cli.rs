@@ -23,6 +23,7 @@ mod notify;
 mod project;
 mod query;
 mod reading;
+mod quotes;
 mod report;
 mod resume;
 mod run;
@@ -32,6 +33,7 @@ mod simulate;
 mod spans;
 mod stop;
 mod undo;
+mod tips;
 mod verdict;
 mod view;
 mod watch;
@@ -42,7 +44,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::view::paint::Paint;
 use crate::visible;
@@ -136,7 +138,7 @@ enum Command {
 /// Parses the arguments of this process, does what they say and returns its exit status.
 pub fn main() -> ExitCode {
     diagnostics();
-    let arguments = match Arguments::try_parse() {
+    let arguments = match parse() {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version are data, and go to standard output with status 0.
@@ -144,7 +146,27 @@ pub fn main() -> ExitCode {
             return if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
         }
     };
-    let done = match arguments.command {
+    match done(arguments.command) {
+        Ok(status) => status,
+        Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(error) => {
+            report::render(&error, &mut anstream::stderr().lock());
+            error.status()
+        }
+    }
+}
+
+/// The arguments of this process.
+fn parse() -> Result<Arguments, clap::Error> {
+    let mut command = Arguments::command();
+    let matches = command.try_get_matches_from_mut(std::env::args_os()).map_err(tips::with_tips)?;
+    quotes::check(&mut command, &matches)?;
+    Arguments::from_arg_matches(&matches)
+}
+
+/// Does what a command says.
+fn done(command: Command) -> Result<ExitCode, CliError> {
+    match command {
         Command::Run(args) => run::run(&args),
         Command::Resume(args) => resume::resume(&args),
         Command::Demo(args) => demo::demo(&args),
@@ -175,14 +197,6 @@ pub fn main() -> ExitCode {
         Command::Man(args) => man::man(&args),
         Command::Act(args) => acting::act(args),
         Command::Provider(args) => acting::provider(args),
-    };
-    match done {
-        Ok(status) => status,
-        Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
-        Err(error) => {
-            report::render(&error, &mut anstream::stderr().lock());
-            error.status()
-        }
     }
 }
 
@@ -195,7 +209,7 @@ fn say(text: &str) -> ExitCode {
 /// Prints what a shell needs to complete the arguments of fia.
 fn completions(shell: clap_complete::Shell) -> Result<ExitCode, CliError> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut <Arguments as clap::CommandFactory>::command(), "fia", &mut script);
+    clap_complete::generate(shell, &mut Arguments::command(), "fia", &mut script);
     io::Write::write_all(&mut io::stdout().lock(), &script)?;
     Ok(ExitCode::SUCCESS)
 }

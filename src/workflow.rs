@@ -97,6 +97,11 @@ static SHIPPED: [(&str, &str); 13] = shipped![
     "prototype",
 ];
 
+/// Whether a workflow of this name ships.
+pub fn is_built_in(name: &str) -> bool {
+    SHIPPED.iter().any(|(shipped, _)| *shipped == name)
+}
+
 /// Every workflow that can be run: those that ship in their order, each replaced by one of the config that has
 /// its name, then the others of the config.
 ///
