@@ -20,6 +20,7 @@ mod init;
 mod man;
 mod message;
 mod notify;
+mod present;
 mod project;
 mod query;
 mod reading;

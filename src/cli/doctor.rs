@@ -14,6 +14,7 @@ use clap::Args;
 use serde::Serialize;
 use tokio::process::Command;
 
+use super::present::missing_checks;
 use super::project::{Setup, program, warn};
 use super::report::CliError;
 use super::{paint_stdout, width_stdout};
@@ -124,6 +125,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<ExitCode, CliError> {
         let report = serde_json::json!({
             "engines": rows, "git": git_version(), "repository": setup.repository.as_ref().map(|repository| &repository.top),
             "config": setup.file, "checks": checks["config"]["checks"],
+            "warnings": missing_checks(&setup.loaded.config.at("/checks"), &setup.top),
         });
         json::write(&mut out, &report)?;
     } else {
@@ -288,7 +290,11 @@ fn write_text(out: &mut dyn Write, setup: &Setup, rows: &[Row]) -> io::Result<()
     let named: Vec<String> =
         checks.iter().map(|(name, check)| format!("{name} = {}", check["run"].as_str().unwrap_or_default())).collect();
     let named = if named.is_empty() { "none found".to_owned() } else { named.join(", ") };
-    writeln!(out, "checks: {}", visible::line(&named))
+    writeln!(out, "checks: {}", visible::line(&named))?;
+    for missing in missing_checks(&setup.loaded.config.at("/checks"), &setup.top) {
+        writeln!(out, "{}", visible::line(&missing))?;
+    }
+    Ok(())
 }
 
 fn ceiling_cell(ceilings: &[Ceiling]) -> String {

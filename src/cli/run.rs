@@ -14,7 +14,8 @@ use tokio::time::MissedTickBehavior;
 
 use super::asking::{self, Asker};
 use super::notify;
-use super::project::{Project, check_script, is_installed};
+use super::present;
+use super::project::{Project, anchor_script, check_script};
 use super::report::CliError;
 use super::say;
 use super::screen::{Loudness, Screen, TICK};
@@ -80,10 +81,13 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
         if plan.agents.values().flat_map(|agent| &agent.choices).any(|choice| choice.engine == EngineName::Scripted) {
             check_script(&project.loaded, &project.repository.top)?;
         }
-        warn_of_absent(&project, &plan);
+        present::warn_of_engines(&project, &plan);
+        present::warn_of_checks(&plan.checks, &project.repository.top);
         return dry_run(&plan, &stop, args.json);
     }
-    // Before anything is spent: a commit would fail at the end.
+    // Before anything is spent: without an engine nothing is done, and a commit would fail at the end.
+    present::refuse_without_engine(&project, &plan)?;
+    present::warn_of_checks(&plan.checks, &project.repository.top);
     if plan.commits() {
         project.repository.check_identity()?;
         // A work tree of the run's own is not in the middle of anything.
