@@ -111,6 +111,7 @@ impl Ending<'_> {
         lines.extend(left_out(run));
         lines.push(self.spent());
         lines
+        lines.extend(self.without_verdict(outcome));
     }
 
     /// What was red or in the way at the end.
@@ -173,7 +174,7 @@ impl Ending<'_> {
             | Outcome::AttemptCap
             | Outcome::NoProgress
             | Outcome::BlockedByGate
-            | Outcome::Failed => recovery(run, id, &resume),
+            | Outcome::Failed => self.recovery(id, &resume),
             Outcome::BudgetExhausted => {
                 let (key, raised) = self.raised_budget();
                 format!("fia resume {id}{} --budget {key}={raised}", limits(run, Some(key)))
@@ -196,6 +197,36 @@ impl Ending<'_> {
         let phase_tokens = self.state.phases.last().map_or(0, |phase| phase.spend.tokens_known.total());
         let reached = |used: u64, limit: u64| limit > 0 && used >= limit;
         let whole = |limit: f64| format!("{}", limit * 2.0);
+    /// A resume as it is where code failed, not an agent: what it stumbled over is no file of the run, so a verdict
+    /// is for nobody. Else a verdict and a resume while the ledger has room for both, then a resume alone, then
+    /// another run.
+    fn recovery(&self, id: &str, resume: &str) -> String {
+        let run = &self.state.run;
+        if used(run).verdict_fits() && !self.code_failed() {
+            format!("fia verdict set {id} --missing \"…\" && {resume}")
+        } else if used(run).resume_fits() {
+            format!("{resume} --retry-unchanged")
+        } else {
+            format!("fia run {} \"…\"", run.workflow)
+        }
+    }
+
+    /// Whether the last phase was a check that could not start, or a commit that git or a hook refused.
+    fn code_failed(&self) -> bool {
+        self.state.phases.last().is_some_and(|phase| phase.status == PhaseState::Failed && phase.agent.is_none())
+    }
+
+    /// What goes on without a verdict, where the next command has one.
+    fn without_verdict(&self, outcome: Outcome) -> Option<String> {
+        let run = &self.state.run;
+        let is_red = matches!(outcome, Outcome::VerificationFailed | Outcome::AttemptCap | Outcome::NoProgress);
+        if !is_red || self.instead.is_some() || !used(run).verdict_fits() {
+            return None;
+        }
+        let resume = format!("fia resume {}{}", handle(&run.run), limits(run, None));
+        Some(format!("If what you mended is no file of the run: {resume} --retry-unchanged"))
+    }
+
         #[expect(clippy::cast_precision_loss, reason = "a run's milliseconds stay far below 2^52")]
         let minutes = run.elapsed_ms as f64 / 60_000.0;
         let key = if reached(tokens, stop.token_budget) {
@@ -237,17 +268,6 @@ fn limits(run: &RunSummary, but: Option<&str>) -> String {
     let key = |limit: &str| limit.split('=').next().map(str::to_owned);
     let kept = run.limits.iter().filter(|limit| key(limit).as_deref() != but);
     kept.flat_map(|limit| [" --budget ", limit]).collect()
-}
-
-/// A verdict and a resume while the ledger has room for both, then a resume alone, then another run.
-fn recovery(run: &RunSummary, id: &str, resume: &str) -> String {
-    if used(run).verdict_fits() {
-        format!("fia verdict set {id} --missing \"…\" && {resume}")
-    } else if used(run).resume_fits() {
-        format!("{resume} --retry-unchanged")
-    } else {
-        format!("fia run {} \"…\"", run.workflow)
-    }
 }
 
 /// What was committed.
