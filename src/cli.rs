@@ -42,7 +42,7 @@ mod workflows;
 mod worktree;
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -250,4 +250,11 @@ fn width_stdout() -> Option<usize> {
 /// The directory that fia was started in.
 fn current_dir() -> Result<PathBuf, CliError> {
     std::env::current_dir().map_err(|error| CliError::machine("cannot read the current directory", error))
+}
+
+/// A path as a command in the current directory can be given it.
+fn from_here(path: &Path) -> String {
+    let here = std::env::current_dir();
+    let inside = here.as_ref().ok().and_then(|here| path.strip_prefix(here).ok());
+    inside.unwrap_or(path).display().to_string()
 }

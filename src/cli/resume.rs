@@ -15,7 +15,6 @@ use super::worktree;
 use crate::plan::build::{engines, stop};
 use crate::run::recovery::Unchanged;
 use crate::run::{self, Resumption};
-use crate::view::ending::Brake;
 use crate::view::json::{self, Shown};
 use crate::view::tables::Life;
 
@@ -60,7 +59,7 @@ pub(super) fn resume(args: &ResumeArgs) -> Result<ExitCode, CliError> {
     if args.json {
         json::write(&mut io::stdout().lock(), &Shown::of(&ran.screen.state(), Life::Gone))?;
     } else {
-        ran.screen.end(Brake::of(&project.data));
+        ran.screen.end(&project.data);
         worktree::say(&project, &ran.screen.state(), &mut anstream::stderr());
     }
     Ok(ran.status)

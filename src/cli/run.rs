@@ -29,7 +29,6 @@ use crate::plan::build::{Request, build};
 use crate::plan::{EngineChoice, Plan, Stop, describe};
 use crate::process::survive_file_size_limit;
 use crate::run::{self, Audience, Beginning, Begun, Bells, Level, StartError, Watch};
-use crate::view::ending::Brake;
 use crate::view::json::{self, Shown};
 use crate::view::tables::Life;
 
@@ -102,7 +101,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
     if args.json {
         json::write(&mut io::stdout().lock(), &Shown::of(&ran.screen.state(), Life::Gone))?;
     } else {
-        ran.screen.end(Brake::of(&project.data));
+        ran.screen.end(&project.data);
         worktree::say(&project, &ran.screen.state(), &mut anstream::stderr());
     }
     Ok(ran.status)

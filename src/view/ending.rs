@@ -39,6 +39,8 @@ pub struct Ending<'a> {
     pub brake: Brake,
     /// What comes next where the run itself does not stay; `None` for a command on it.
     pub instead: Option<&'a str>,
+    /// The run's directory as a command here can be given it; `None` where files are named relative to it.
+    pub place: Option<&'a str>,
 }
 
 /// Whether every run of the repository is stopped, those to come as well (`fia stop --all`).
@@ -109,9 +111,9 @@ impl Ending<'_> {
             (_, _) => format!("{}; work after that is kept in the tree.", kept(run)),
         });
         lines.extend(left_out(run));
+        lines.extend(self.without_verdict(outcome));
         lines.push(self.spent());
         lines
-        lines.extend(self.without_verdict(outcome));
     }
 
     /// What was red or in the way at the end.
@@ -132,10 +134,16 @@ impl Ending<'_> {
         let gates = phase.gates.iter().filter(|gate| !gate.passed);
         checks
             .map(|check| {
-                format!("failing: {}{} ({})", check.check, words::timed_out(check.timed_out_minutes), check.log)
+                let limit = words::timed_out(check.timed_out_minutes);
+                format!("failing: {}{limit} ({})", check.check, self.file(&check.log))
             })
             .chain(gates.flat_map(|gate| gate.violations.iter().map(move |line| format!("{}: {line}", gate.gate))))
             .collect()
+    }
+
+    /// A file of the run directory, as it can be opened from here.
+    fn file(&self, name: &str) -> String {
+        self.place.map_or_else(|| name.to_owned(), |place| format!("{place}/{name}"))
     }
 
     /// Tokens, dollars and what rotation saved.
@@ -189,14 +197,6 @@ impl Ending<'_> {
         }
     }
 
-    /// The limit that was reached, doubled: by the sums, else by the last warning, else the token budget.
-    fn raised_budget(&self) -> (&str, String) {
-        let run = &self.state.run;
-        let stop = self.frame.stop.clone().unwrap_or_default();
-        let tokens = run.spend.tokens_known.total();
-        let phase_tokens = self.state.phases.last().map_or(0, |phase| phase.spend.tokens_known.total());
-        let reached = |used: u64, limit: u64| limit > 0 && used >= limit;
-        let whole = |limit: f64| format!("{}", limit * 2.0);
     /// A resume as it is where code failed, not an agent: what it stumbled over is no file of the run, so a verdict
     /// is for nobody. Else a verdict and a resume while the ledger has room for both, then a resume alone, then
     /// another run.
@@ -227,6 +227,14 @@ impl Ending<'_> {
         Some(format!("If what you mended is no file of the run: {resume} --retry-unchanged"))
     }
 
+    /// The limit that was reached, doubled: by the sums, else by the last warning, else the token budget.
+    fn raised_budget(&self) -> (&str, String) {
+        let run = &self.state.run;
+        let stop = self.frame.stop.clone().unwrap_or_default();
+        let tokens = run.spend.tokens_known.total();
+        let phase_tokens = self.state.phases.last().map_or(0, |phase| phase.spend.tokens_known.total());
+        let reached = |used: u64, limit: u64| limit > 0 && used >= limit;
+        let whole = |limit: f64| format!("{}", limit * 2.0);
         #[expect(clippy::cast_precision_loss, reason = "a run's milliseconds stay far below 2^52")]
         let minutes = run.elapsed_ms as f64 / 60_000.0;
         let key = if reached(tokens, stop.token_budget) {

@@ -23,6 +23,8 @@ pub struct Lines<'a> {
     pub width: usize,
 }
 
+    /// The run's directory as a command here can be given it; `None` where files are named relative to it.
+    pub place: Option<&'a str>,
 impl Lines<'_> {
     /// A phase that ended, with a line more for each check that was not satisfied.
     pub fn ended(&self, phase: &PhaseRow) -> Vec<String> {
@@ -31,7 +33,8 @@ impl Lines<'_> {
         let mut lines = vec![self.line(symbol, ink, phase, &span(phase.elapsed_ms.unwrap_or_default()), &detail)];
         for check in phase.checks.iter().filter(|check| !check.passed) {
             let ended = words::check_end(check.exit, check.timed_out_minutes);
-            lines.push(self.below(&format!("{}: {ended}, see {}", check.check, check.log)));
+            let log = self.place.map_or_else(|| check.log.clone(), |place| format!("{place}/{}", check.log));
+            lines.extend(self.below(&format!("{}: {ended}, see {log}", check.check)));
         }
         for gate in phase.gates.iter().filter(|gate| !gate.passed) {
             lines.push(self.below(&format!("{}: {}", gate.gate, gate.violations.join("; "))));

@@ -107,7 +107,7 @@ impl Live {
 
     /// The lines that a record leaves above the block.
     fn ended(&self, record: &Record, width: usize) -> Vec<String> {
-        let lines = Lines { frame: &self.frame, paint: self.paint, width };
+        let lines = Lines { frame: &self.frame, paint: self.paint, width, place: None };
         let outside = PhaseName::default();
         let phase = record.phase.as_ref().unwrap_or(&outside);
         let described = || words::describe(&record.event, record.ts);
@@ -201,7 +201,7 @@ impl Live {
     }
 
     fn phase_line(&self, phase: &PhaseRow, now: DateTime<Utc>, width: usize) -> BlockLine {
-        let lines = Lines { frame: &self.frame, paint: Paint::Plain, width };
+        let lines = Lines { frame: &self.frame, paint: Paint::Plain, width, place: None };
         let doing = phase.last_tool.as_deref().unwrap_or("");
         let line = lines.running(phase, ms_between(phase.started_at, now), doing);
         BlockLine { text: line, ink: Ink::Running }

@@ -268,7 +268,7 @@ pub fn show(
     writeln!(out, "{}{}", paint.ink(Ink::Strong, &head), text::fit(&rest, width.saturating_sub(text::width(&head))))?;
     writeln!(out, "{}", text::fit(&text::line(&origin(run)), width))?;
     writeln!(out)?;
-    let lines = Lines { frame, paint, width };
+    let lines = Lines { frame, paint, width, place: ending.place };
     for phase in &state.phases {
         for line in phase_lines(&lines, phase, now) {
             writeln!(out, "{line}")?;

@@ -20,7 +20,7 @@ fn braked(story: &Story, brake: Brake) -> String {
         }
     }
     let mut out = Vec::new();
-    let ending = Ending { state: &state, frame: &frame, savings: Some(&savings), brake, instead: None };
+    let ending = Ending { state: &state, frame: &frame, savings: Some(&savings), brake, instead: None, place: None };
     ending.write(&mut out, story.now, Paint::Plain).unwrap();
     String::from_utf8(out).unwrap()
 }

@@ -29,7 +29,7 @@ fn shown(story: &Story, life: Life) -> String {
     let mut out = Vec::new();
     show(
         &mut out,
-        Ending { state: &state, frame: &frame, savings: None, brake: Brake::Off, instead: None },
+        Ending { state: &state, frame: &frame, savings: None, brake: Brake::Off, instead: None, place: None },
         life,
         story.now,
         Some(80),
