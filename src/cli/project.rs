@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use indexmap::IndexMap;
+
 use super::report::CliError;
 use super::say;
 use crate::config::{self, Loaded, Surroundings};
@@ -93,6 +95,16 @@ pub(super) fn check_script(loaded: &Loaded, top: &Path) -> Result<(), CliError> 
 /// The data directory: that of the main work tree, which its linked work trees share. A bare repository has no main
 /// work tree, and each linked one its own.
 fn data_dir(repository: &Repository, configured: &str) -> Result<PathBuf, CliError> {
+/// Makes the script's path a whole one, for a run that works elsewhere than in `top`, from where the path is given.
+pub(super) fn anchor_script(engines: &mut IndexMap<EngineName, EngineSettings>, top: &Path) {
+    if let Some(settings) = engines.get_mut(&EngineName::Scripted)
+        && let [flag, script, ..] = &mut settings.args[..]
+        && flag == "--script"
+    {
+        *script = top.join(&*script).display().to_string();
+    }
+}
+
     let top = repository.main_top()?.unwrap_or_else(|| repository.top.clone());
     let path = top.join(configured);
     // As git names it, which tells whether a work tree lies in it.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::choose::{Wanted, choose};
-use super::project::Project;
+use super::project::{Project, anchor_script};
 use super::report::CliError;
 use super::run::go;
 use super::screen::{Loudness, Screen};
@@ -49,10 +49,14 @@ pub(super) fn resume(args: &ResumeArgs) -> Result<ExitCode, CliError> {
     let run = chosen.dir.run().clone();
     let screen = Screen::new(if args.quiet || args.json { Loudness::Quiet } else { Loudness::Usual });
     screen.recall(&chosen.dir)?;
+    let mut engines = engines(&config);
+    if chosen.projection.run.worktree {
+        anchor_script(&mut engines, &project.repository.top);
+    }
     let resumption = Resumption {
         stop: stop(&config),
         limits: args.budgets.clone(),
-        engines: engines(&config),
+        engines,
         unchanged: if args.retry_unchanged { Unchanged::Retry } else { Unchanged::Refuse },
     };
     let ran = go(&project, screen, |beginning| run::resume(beginning, &run, resumption))?;

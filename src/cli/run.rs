@@ -75,7 +75,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
     project.warn();
     let prompt = prompt(args)?;
     let request = Request { workflow: &args.workflow, prompt: &prompt, choices: &args.choices };
-    let (plan, stop) = build(&project.loaded.config, request)?;
+    let (mut plan, stop) = build(&project.loaded.config, request)?;
     if args.dry_run {
         if plan.agents.values().flat_map(|agent| &agent.choices).any(|choice| choice.engine == EngineName::Scripted) {
             check_script(&project.loaded, &project.repository.top)?;
@@ -92,6 +92,9 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
         // A work tree of the run's own is not in the middle of anything.
         if !args.worktree {
             project.repository.check_finished()?;
+    if args.worktree {
+        anchor_script(&mut plan.engines, &project.repository.top);
+    }
         }
     }
     let id = args.id.as_deref().map(run_id).transpose()?;
