@@ -88,9 +88,11 @@ fn a_type_of_records_that_there_is_not_is_told_and_a_log_name_is_led_to_its_flag
 
 #[test]
 fn an_engine_that_is_not_there_is_told_once_at_the_end() {
-    let project = Project::new().config("defaults: { coding_agent: pi, model: a/b }\n");
-    fs::create_dir(project.env().home().join("bin")).unwrap();
-    let finished = project.fia(&["run", "build", "-q", "do", "it"]);
+    let project = Project::new().with(
+        "agents: [{ name: builder, coding_agent: pi, model: a/b }]\n\
+         workflows: { w: { steps: [{ agent: scout }, { agent: builder }] } }\n",
+    );
+    let finished = project.fia(&["run", "w", "-q", "do", "it"]);
     assert_eq!(finished.end(), "exit 1", "{finished}");
     assert_eq!(finished.stderr.matches("program `pi` not found on PATH").count(), 1, "{finished}");
     assert!(
@@ -98,7 +100,7 @@ fn an_engine_that_is_not_there_is_told_once_at_the_end() {
         "{finished}"
     );
     // What would run is told all the same.
-    let planned = project.fia(&["run", "build", "--dry-run", "do", "it"]);
+    let planned = project.fia(&["run", "w", "--dry-run", "do", "it"]);
     assert_eq!(planned.end(), "exit 0", "{planned}");
     assert_eq!(planned.stderr, "warning: pi is not installed, and builder works on it: `fia doctor` says more\n");
 }
