@@ -1,6 +1,5 @@
 //! `fia run`.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -17,7 +16,6 @@ use super::notify;
 use super::present;
 use super::project::{Project, anchor_script, check_script};
 use super::report::CliError;
-use super::say;
 use super::screen::{Loudness, Screen, TICK};
 use super::signals::Signals;
 use super::spans;
@@ -26,7 +24,7 @@ use crate::config::Choice;
 use crate::event::Outcome;
 use crate::ids::{EngineName, RunId};
 use crate::plan::build::{Request, build};
-use crate::plan::{EngineChoice, Plan, Stop, describe};
+use crate::plan::{Plan, Stop, describe};
 use crate::process::survive_file_size_limit;
 use crate::run::{self, Audience, Beginning, Begun, Bells, Level, StartError, Watch};
 use crate::view::json::{self, Shown};
@@ -92,10 +90,10 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
         // A work tree of the run's own is not in the middle of anything.
         if !args.worktree {
             project.repository.check_finished()?;
+        }
+    }
     if args.worktree {
         anchor_script(&mut plan.engines, &project.repository.top);
-    }
-        }
     }
     let id = args.id.as_deref().map(run_id).transpose()?;
     let loudness = if args.quiet || args.json { Loudness::Quiet } else { Loudness::Usual };
@@ -177,23 +175,6 @@ async fn see_through(begun: &Begun, screen: &Screen, mut level: watch::Receiver<
             outcome = &mut going => return Ok(outcome?),
             _ = ticks.tick(), if screen.ticks() => screen.tick(),
         }
-    }
-}
-
-/// Says which agents of a plan work on an engine that is not there.
-fn warn_of_absent(project: &Project, plan: &Plan) {
-    let mut absent: BTreeMap<EngineName, Vec<&str>> = BTreeMap::new();
-    for (name, agent) in &plan.agents {
-        if let Some(EngineChoice { engine, .. }) = agent.choices.first()
-            && !is_installed(*engine, plan.engines.get(engine), &project.repository.top)
-        {
-            absent.entry(*engine).or_default().push(name.as_str());
-        }
-    }
-    for (engine, agents) in absent {
-        let verb = if agents.len() == 1 { "works" } else { "work" };
-        let agents = agents.join(", ");
-        say(&format!("warning: {engine} is not installed, and {agents} {verb} on it: `fia doctor` says more"));
     }
 }
 
