@@ -21,6 +21,7 @@ pub(crate) mod pointer;
 mod problem;
 mod scalar;
 mod schema;
+mod shape;
 mod show;
 mod starter;
 pub(crate) mod table;
