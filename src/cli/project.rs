@@ -6,10 +6,10 @@ use indexmap::IndexMap;
 
 use super::report::CliError;
 use super::say;
-use crate::config::{self, Loaded, Surroundings};
+use crate::config::{self, Draft, Loaded, Surroundings};
 use crate::engine;
 use crate::ids::EngineName;
-use crate::plan::EngineSettings;
+use crate::plan::{EngineSettings, check};
 use crate::process::{CommandSpec, find_program};
 use crate::rehearsal::script::Script;
 use crate::solid;
@@ -72,7 +72,10 @@ impl Setup {
 /// The configuration file that holds at `start`, and what it says.
 fn load(start: &Path, top: &Path, named: Option<&Path>) -> Result<(Option<PathBuf>, Loaded), CliError> {
     let file = config::find(start, top, named, std::env::var_os("FIA_CONFIG").as_deref());
-    let loaded = config::load(file.as_deref(), Surroundings { top, engines: &installed(top) })?;
+    let Draft { loaded, problems } = config::draft(file.as_deref(), Surroundings { top, engines: &installed(top) })?;
+    if !problems.is_empty() {
+        check::draft(&loaded.config, problems)?;
+    }
     Ok((file, loaded))
 }
 
@@ -92,9 +95,6 @@ pub(super) fn check_script(loaded: &Loaded, top: &Path) -> Result<(), CliError> 
     read.map(drop).map_err(|problem| CliError::usage(format!("the script cannot be used: {problem}"), hint))
 }
 
-/// The data directory: that of the main work tree, which its linked work trees share. A bare repository has no main
-/// work tree, and each linked one its own.
-fn data_dir(repository: &Repository, configured: &str) -> Result<PathBuf, CliError> {
 /// Makes the script's path a whole one, for a run that works elsewhere than in `top`, from where the path is given.
 pub(super) fn anchor_script(engines: &mut IndexMap<EngineName, EngineSettings>, top: &Path) {
     if let Some(settings) = engines.get_mut(&EngineName::Scripted)
@@ -105,6 +105,9 @@ pub(super) fn anchor_script(engines: &mut IndexMap<EngineName, EngineSettings>, 
     }
 }
 
+/// The data directory: that of the main work tree, which its linked work trees share. A bare repository has no main
+/// work tree, and each linked one its own.
+fn data_dir(repository: &Repository, configured: &str) -> Result<PathBuf, CliError> {
     let top = repository.main_top()?.unwrap_or_else(|| repository.top.clone());
     let path = top.join(configured);
     // As git names it, which tells whether a work tree lies in it.
