@@ -255,7 +255,9 @@ fn write_text(out: &mut dyn Write, setup: &Setup, rows: &[Row]) -> io::Result<()
         ("RESIDENT", Align::Left),
         ("MID-PHASE", Align::Left),
         ("CEILING", Align::Left),
-    ]);
+    ])
+    .spare(&["TESTED", "RESIDENT", "MID-PHASE", "REPORTS", "PROGRAM", "VERSION"])
+    .wrap_last();
     let unknown = || "–".to_owned();
     for row in rows {
         table.row([
