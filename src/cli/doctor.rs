@@ -131,7 +131,8 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<ExitCode, CliError> {
     } else {
         write_text(&mut out, &setup, &rows)?;
     }
-    Ok(ExitCode::SUCCESS)
+    // Nothing works without git, and no engine makes up for it.
+    Ok(if git_version().is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn rows(setup: &Setup) -> Vec<Row> {
@@ -287,6 +288,9 @@ fn write_text(out: &mut dyn Write, setup: &Setup, rows: &[Row]) -> io::Result<()
         None => "repository – (none here)".to_owned(),
     };
     writeln!(out, "{}   {}", visible::line(&git), visible::line(&repository))?;
+    if git_version().is_none() {
+        writeln!(out, "git: not found; install git and see that it is in PATH: fia works in repositories only")?;
+    }
     let shown = setup.loaded.config.show();
     let checks = shown["config"]["checks"].as_object().cloned().unwrap_or_default();
     let named: Vec<String> =
