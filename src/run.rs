@@ -58,7 +58,7 @@ use crate::tree::TreeError;
 use stop::Urgency;
 
 pub use interrupted::{Unrecorded, unrecorded};
-pub use site::{home, start_apart};
+pub use site::{home, open_tree, start_apart};
 pub use start::{
     Beginning, Begun, Place, Questioning, Resumption, StartError, fold, lock, plan_of, question, resume, start,
 };

@@ -5,10 +5,17 @@
 //! builds with debug assertions) and at random moments, then resumed until it ends; what must hold is in
 //! `crash/verdict.rs`. Then the same with no room on the disk, and with files cut short.
 
+#[cfg(debug_assertions)]
+#[path = "crash/cut.rs"]
+mod cut;
 #[path = "crash/damage.rs"]
 mod damage;
+#[cfg(debug_assertions)]
 #[path = "crash/kill.rs"]
 mod kill;
+#[expect(dead_code, reason = "other tests use the rest")]
+#[path = "support/program.rs"]
+mod program;
 #[path = "crash/scene.rs"]
 mod scene;
 #[path = "crash/verdict.rs"]

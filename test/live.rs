@@ -23,6 +23,7 @@ mod price;
 mod recovery;
 #[path = "live/runs.rs"]
 mod runs;
+#[expect(dead_code, reason = "other tests use the rest")]
 mod support;
 #[path = "live/warm.rs"]
 mod warm;

@@ -16,7 +16,7 @@ use crate::ids::AgentName;
 use crate::plan::build::{engines, stop};
 use crate::process::survive_file_size_limit;
 use crate::run::ask::{Answer, Asked};
-use crate::run::{self, Beginning, Questioning};
+use crate::run::{self, Beginning, Level, Questioning};
 use crate::store::RunDir;
 use crate::visible;
 
@@ -74,7 +74,7 @@ fn put(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::machine("cannot start the runtime", error))?;
     let local = tokio::task::LocalSet::new();
-    local.block_on(&runtime, async {
+    let asked = local.block_on(&runtime, async {
         survive_file_size_limit().map_err(|error| CliError::machine("cannot listen for signals", error))?;
         let signals = Signals::listen().map_err(|error| CliError::machine("cannot listen for signals", error))?;
         let beginning = Beginning {
@@ -86,9 +86,20 @@ fn put(
         };
         let questioning = Questioning { stop: stop(config), engines: engines(config) };
         let begun = run::question(beginning, dir.run(), questioning)?;
-        let asked = begun.run.ask(agent, question).await?;
+        let mut level = signals.bells.level.clone();
+        let asked = tokio::select! {
+            biased;
+            // The second signal: whatever is under way is dropped, which kills its processes.
+            _ = level.wait_for(|level| *level == Level::Kill) => {
+                Asked { answer: Answer::Failed("interrupted".to_owned()), rescue: None }
+            }
+            asked = begun.run.ask(agent, question) => asked?,
+        };
         Ok((asked, signals.status()))
-    })
+    });
+    // File work that a second signal left behind is not waited for.
+    runtime.shutdown_background();
+    asked
 }
 
 /// The agent of the run that is meant.

@@ -144,12 +144,22 @@ pub(super) fn go(
         let outcome = see_through(&begun, &screen, signals.bells.level.clone()).await;
         // The notifier goes with the run, and with it the queue that it fills.
         drop(begun);
-        if let Some(sending) = sending {
-            sending.finish().await;
-        }
-        Ok::<_, CliError>((outcome?, signals.status()))
+        let status = signals.status();
+        let dir = project.data.run(&screen.state().run.run);
+        let has_ended = outcome.is_ok();
+        let tell_others = async {
+            if let Some(sending) = sending {
+                sending.finish().await;
+            }
+            if has_ended {
+                // One that failed to send has said so.
+                let _sent = tokio::task::spawn_blocking(move || spans::export_stretch(&dir)).await;
+            }
+        };
+        signals.unless_another(tell_others).await;
+        Ok::<_, CliError>((outcome?, status))
     });
-    // File work that a second signal left behind is not waited for.
+    // File work and messages that a signal left behind are not waited for.
     runtime.shutdown_background();
     let (outcome, signalled) = outcome?;
     let status = match (outcome, signalled) {
@@ -157,7 +167,6 @@ pub(super) fn go(
         (Outcome::GoalMet, _) => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     };
-    spans::export_stretch(&project.data.run(&screen.state().run.run));
     Ok(Ran { screen, status })
 }
 

@@ -66,6 +66,19 @@ impl Signals {
         Ok(Self { bells: Bells { level: level_seen, news: news_seen, audience: Audience::Nobody }, news, first })
     }
 
+    /// Does what a run left to do, unless one more signal comes, or it was ended by a second one already.
+    pub(super) async fn unless_another(&self, rest: impl Future<Output = ()>) {
+        let mut level = self.bells.level.clone();
+        if *level.borrow_and_update() == Level::Kill {
+            return;
+        }
+        tokio::select! {
+            biased;
+            Ok(()) = level.changed() => {}
+            () = rest => {}
+        }
+    }
+
     /// Keeps a bell that nobody waits for from killing this process, which holds the lock for a moment only.
     pub(super) fn bells_only() -> io::Result<tokio::signal::unix::Signal> {
         signal(SignalKind::user_defined1())

@@ -14,6 +14,7 @@ use super::project::Project;
 use super::reading;
 use super::report::CliError;
 use super::say;
+use crate::event::Outcome;
 use crate::host::Presence;
 use crate::run::orphan::{self, Orphan};
 use crate::solid;
@@ -157,10 +158,16 @@ fn status(data: &DataDir) -> Result<ExitCode, CliError> {
     }
     for run in data.list()? {
         let (dir, name) = (data.run(&run), visible::line(run.as_str()));
-        if there(&dir.stop()) {
+        let life = reading::life(data, &dir)?;
+        // One that met its goal is stopped by nothing: the request came too late.
+        let met = || {
+            let known = reading::projection(&dir, life).ok().flatten();
+            known.is_some_and(|known| known.run.outcome == Some(Outcome::GoalMet))
+        };
+        if there(&dir.stop()) && !met() {
             writeln!(out, "stopped: run {name} ({})", reason(&dir.stop()))?;
         }
-        if reading::life(data, &dir)? == Life::Gone {
+        if life == Life::Gone {
             match orphan::orphans(&dir) {
                 Ok(orphans) => name_orphans(&mut out, &dir, &orphans)?,
                 Err(error) => reading::pass_over(&dir, Some(error)),

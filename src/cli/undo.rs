@@ -18,7 +18,7 @@ use crate::plan::Plan;
 use crate::run::{self, StartError, Unrecorded};
 use crate::state::RunState;
 use crate::store::{Entry, LogReader, RunDir, StoreError, Tail};
-use crate::tree::{NotRestored, Tree, TreeOptions, Undo, UndoPath, UndoState};
+use crate::tree::{NotRestored, Tree, Undo, UndoPath, UndoState};
 use crate::view::human::handle;
 use crate::view::json;
 use crate::view::words::short_commit;
@@ -109,19 +109,7 @@ fn look(project: &Project, chosen: &Chosen, rescue: Option<u32>) -> Result<Look,
     let (dir, run) = (&chosen.dir, chosen.dir.run());
     let state = run::fold(dir)?;
     let plan = run::plan_of(run, &state)?;
-    let cache =
-        if chosen.projection.run.worktree { project.data.worktree_stat_cache(run) } else { project.data.stat_cache() };
-    let mut tree = Tree::open(
-        repository_of(project, run)?,
-        &TreeOptions {
-            run,
-            data_dir: project.data.path(),
-            store: &dir.objects(),
-            stat_cache: &cache,
-            protected: &plan.protected_files,
-            judge_files: &plan.judge_files,
-        },
-    )?;
+    let mut tree = run::open_tree(repository_of(project, run)?, &project.data, dir, &plan)?;
     let Some(number) = rescue else {
         let unrecorded = unrecorded(dir, &plan, &state, &mut tree)?;
         let changes = [&state.made[..], &unrecorded.kept].concat();

@@ -9,8 +9,8 @@ use super::start::{Beginning, Begun, StartError, new_id, start};
 use crate::event::Event;
 use crate::ids::RunId;
 use crate::plan::{Plan, Stop};
-use crate::store::{DataDir, Entry, LogReader, Tail};
-use crate::tree::{Repository, Worktree};
+use crate::store::{DataDir, Entry, LogReader, RunDir, Tail};
+use crate::tree::{Repository, Tree, TreeError, TreeOptions, Worktree};
 
 /// The files of one work tree.
 #[derive(Debug)]
@@ -32,6 +32,24 @@ impl Site {
         };
         Self { lock, stat_cache, own }
     }
+}
+
+/// Opens the work tree of a run, with the stat cache that goes with it.
+///
+/// # Errors
+///
+/// As [`Tree::open`].
+pub fn open_tree(repository: Repository, data: &DataDir, dir: &RunDir, plan: &Plan) -> Result<Tree, TreeError> {
+    let site = Site::of(&repository, data, dir.run());
+    let options = TreeOptions {
+        run: dir.run(),
+        data_dir: data.path(),
+        store: &dir.objects(),
+        stat_cache: &site.stat_cache,
+        protected: &plan.protected_files,
+        judge_files: &plan.judge_files,
+    };
+    Tree::open(repository, &options)
 }
 
 /// Begins a new run in a work tree of its own, made from the commit that is checked out.

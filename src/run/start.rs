@@ -28,7 +28,7 @@ use crate::state::{Impossible, RunState};
 use crate::store::{
     DataDir, Entry, Holder, Journal, Lock, LockError, LogEnd, LogReader, RunDir, StoreError, Tail, create_dir,
 };
-use crate::tree::{Repository, Tree, TreeError, TreeOptions};
+use crate::tree::{Repository, TreeError};
 use crate::view::projection::Projection;
 
 /// Where a run happens.
@@ -349,18 +349,7 @@ fn begin(
     let run = dir.run().clone();
     let sessions = Sessions::of(&data, lock.holder(), &state.agents)?;
     let mut ledger = Ledger::new(run.clone(), dir.clone(), journal, state, projection, watchers);
-    let site = Site::of(&repository, &data, &run);
-    let mut tree = Tree::open(
-        repository.clone(),
-        &TreeOptions {
-            run: &run,
-            data_dir: data.path(),
-            store: &dir.objects(),
-            stat_cache: &site.stat_cache,
-            protected: &plan.protected_files,
-            judge_files: &plan.judge_files,
-        },
-    )?;
+    let mut tree = site::open_tree(repository.clone(), &data, &dir, &plan)?;
     let verdict = match stretch {
         Stretch::Resumed { unchanged, .. } => recovery::admit(&dir, ledger.state(), &mut tree, *unchanged)?,
         Stretch::First | Stretch::None => None,
@@ -395,7 +384,7 @@ fn begin(
         resumed: !first,
         base: head.commit().map(str::to_owned),
         branch: head.branch().map(|branch| branch.trim_start_matches("refs/heads/").to_owned()),
-        worktree: site.own,
+        worktree: Site::of(&repository, &data, &run).own,
         linked: repository.linked_name().map(str::to_owned),
         host: host::host_name(),
     };

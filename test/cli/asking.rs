@@ -4,20 +4,24 @@
 
 use std::io::{Read as _, Write as _};
 use std::process::{Child, ChildStdin, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use fia::event::{Approval, Event, Outcome};
 use pretty_assertions::assert_eq;
 
+use crate::support::program::wait;
 use crate::support::project::Project;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
 const QUESTION: &str = "02_look: approve, and let the run go on?";
 
+/// What every question ends with.
+const CHOICE: &str = "y or n, and why if you like: ";
+
 /// `fia` on a terminal of its own.
-struct Terminal {
+pub(super) struct Terminal {
     child: Child,
     keys: ChildStdin,
     output: Receiver<Vec<u8>>,
@@ -25,13 +29,16 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// Runs a line of shell there.
-    fn start(project: &Project, line: &str) -> Self {
+    /// Runs a line of shell there; `None`, and a word about it, where there is no program `script`.
+    pub(super) fn start(project: &Project, line: &str) -> Option<Self> {
         let mut command = project.env().command("script");
         let line = line.replace("fia ", &format!("{} ", env!("CARGO_BIN_EXE_fia")));
         command.args(["-q", "-e", "-c", &line, "/dev/null"]).env("TERM", "xterm");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("script of util-linux");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let Ok(mut child) = command.spawn() else {
+            eprintln!("not checked: there is no program `script` here");
+            return None;
+        };
         let (keys, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let (sender, output) = channel();
         std::thread::spawn(move || {
@@ -42,17 +49,22 @@ impl Terminal {
                 }
             }
         });
-        Self { child, keys, output, seen: String::new() }
+        Some(Self { child, keys, output, seen: String::new() })
     }
 
     /// Waits until a text stands behind all that was waited for before.
     fn wait_for(&mut self, text: &str) {
-        while !self.seen.contains(text) {
+        self.wait_until(text, |seen| seen.contains(text));
+        self.seen = self.seen.split_once(text).unwrap().1.to_owned();
+    }
+
+    /// Waits until what was not waited for yet is as wanted.
+    pub(super) fn wait_until(&mut self, wanted: &str, is_there: impl Fn(&str) -> bool) {
+        while !is_there(&self.seen) {
             let more = self.output.recv_timeout(LIMIT);
-            let more = more.unwrap_or_else(|error| panic!("no {text:?}: {error}: {}", self.seen));
+            let more = more.unwrap_or_else(|error| panic!("no {wanted:?}: {error}: {}", self.seen));
             self.seen.push_str(&String::from_utf8_lossy(&more));
         }
-        self.seen = self.seen.split_once(text).unwrap().1.to_owned();
     }
 
     fn type_in(&mut self, keys: &str) {
@@ -61,12 +73,24 @@ impl Terminal {
     }
 
     /// The exit status, and all that was shown after what was waited for.
-    fn end(mut self) -> (i32, String) {
-        let status = self.child.wait().unwrap().code().unwrap();
-        while let Ok(more) = self.output.recv_timeout(LIMIT) {
-            self.seen.push_str(&String::from_utf8_lossy(&more));
+    pub(super) fn end(mut self) -> (i32, String) {
+        loop {
+            match self.output.recv_timeout(LIMIT) {
+                Ok(more) => self.seen.push_str(&String::from_utf8_lossy(&more)),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => panic!("it does not end: {}", self.seen),
+            }
         }
-        (status, self.seen)
+        let status = wait(&mut self.child).code().unwrap();
+        (status, std::mem::take(&mut self.seen))
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // One that has ended is what is wanted. Who is on it is hung up.
+        drop(self.child.kill());
+        drop(self.child.wait());
     }
 }
 
@@ -88,10 +112,11 @@ fn answers(project: &Project) -> Vec<(bool, Option<String>)> {
 #[test]
 fn a_yes_on_the_terminal_lets_the_run_go_on_and_what_is_unclear_is_asked_again() {
     let project = asking("");
-    let mut terminal = Terminal::start(&project, "fia run ask x");
+    let Some(mut terminal) = Terminal::start(&project, "fia run ask x") else { return };
     terminal.wait_for(QUESTION);
+    terminal.wait_for(CHOICE);
     terminal.type_in("perhaps\n");
-    terminal.wait_for("y or n, and why if you like: ");
+    terminal.wait_for(CHOICE);
     terminal.type_in("y fine work\n");
     let (status, shown) = terminal.end();
     assert_eq!(status, 0, "{shown}");
@@ -102,7 +127,7 @@ fn a_yes_on_the_terminal_lets_the_run_go_on_and_what_is_unclear_is_asked_again()
 #[test]
 fn a_no_on_the_terminal_ends_the_run_with_its_reason() {
     let project = asking(", wait: 24h");
-    let mut terminal = Terminal::start(&project, "fia run ask x");
+    let Some(mut terminal) = Terminal::start(&project, "fia run ask x") else { return };
     terminal.wait_for(QUESTION);
     terminal.type_in("n not yet\n");
     let (status, shown) = terminal.end();
@@ -122,7 +147,7 @@ fn an_answer_from_elsewhere_a_stop_and_ctrl_c_end_the_question_and_leave_the_ter
         let project = asking("");
         let line = "stty -a > ../before; fia run ask x; status=$?; stty -a > ../after; exit $status";
         // An interrupt is for fia alone.
-        let mut terminal = Terminal::start(&project, &format!("trap : INT; {line}"));
+        let Some(mut terminal) = Terminal::start(&project, &format!("trap : INT; {line}")) else { return };
         terminal.wait_for(QUESTION);
         if args.is_empty() {
             terminal.type_in("\u{3}");
@@ -132,7 +157,7 @@ fn an_answer_from_elsewhere_a_stop_and_ctrl_c_end_the_question_and_leave_the_ter
         let (status, shown) = terminal.end();
         assert_eq!((status, project.log().outcome()), (wanted, outcome), "{shown}");
         // What comes next begins on a line of its own.
-        let after = shown.split_once("why if you like: ").unwrap().1;
+        let after = shown.split_once(CHOICE).unwrap().1;
         assert!(after.trim_start_matches("^C").starts_with("\r\n"), "{shown:?}");
         assert_eq!(project.env().read("../before"), project.env().read("../after"));
     }
@@ -142,7 +167,8 @@ fn an_answer_from_elsewhere_a_stop_and_ctrl_c_end_the_question_and_leave_the_ter
 fn a_quiet_run_asks_nobody() {
     for line in ["fia run ask x -q", "fia run ask x --json", "fia run ask x < /dev/null"] {
         let project = asking("");
-        let (status, shown) = Terminal::start(&project, line).end();
+        let Some(terminal) = Terminal::start(&project, line) else { return };
+        let (status, shown) = terminal.end();
         assert_eq!(status, 1, "{shown}");
         assert!(!shown.contains(QUESTION), "{shown}");
         assert_eq!(project.log().outcome(), Outcome::StoppedByRequest);

@@ -152,17 +152,26 @@ fn a_data_directory_below_a_plain_file_is_refused() {
     assert_eq!(project.env().read("plain"), "a file\n");
 }
 
-/// `ulimit -f` counts blocks of 512 or 1024 bytes; either is passed by the first records.
 #[test]
 fn r6_8_an_append_that_fails_stops_the_run_with_what_was_written_whole() {
-    let project = Project::new().file("big.md", &"a long prompt. ".repeat(6000));
-    let mut command = project.env().command("sh");
-    command.args(["-c", &format!("ulimit -f 64; exec {} run build -f big.md", env!("CARGO_BIN_EXE_fia"))]);
-    let finished = program::run(&mut command);
-    assert_eq!(finished.end(), "exit 3", "{finished}");
-    assert!(finished.stderr.contains("error: ") && finished.stderr.contains("\nhint: "), "{finished}");
+    let calls = "{ run: 'true' }, ".repeat(200);
+    let project = Project::new()
+        .script(&format!("phases: {{ build: [{{ do: [{calls}] }}], build@2: [{{}}] }}\n"))
+        .file("big.md", &"a long prompt. ".repeat(6000));
+    // In blocks of 512 or 1024 bytes: a short prompt begins within so many, and 200 calls do not end.
+    let limited = |rest: &str| {
+        let mut command = project.env().command("sh");
+        command.args(["-c", &format!("ulimit -f 48; exec {} run build {rest}", env!("CARGO_BIN_EXE_fia"))]);
+        let finished = program::run(&mut command);
+        assert_eq!(finished.end(), "exit 3", "{finished}");
+        assert!(finished.stderr.contains("error: ") && finished.stderr.contains("\nhint: "), "{finished}");
+    };
+    limited("-f big.md");
+    assert_eq!(project.runs(), [""; 0], "a run without a first record is none");
+    limited("do it");
     // Whatever is in the log can be read, and a later run works.
     assert_eq!(project.fia(&["events", &project.runs()[0], "--json"]).end(), "exit 0");
+    assert_eq!(project.fia(&["resume"]).end(), "exit 0");
     assert_eq!(project.fia(&["run", "build", "-q", "do", "it"]).end(), "exit 0");
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use fia::channel::{Row, RowKind};
 use fia::economy::prices::Rates;
-use fia::event::Record;
 use fia::simulate::watermark::{Rule, Script, run};
 use fia::store::channel::add_row;
 use pretty_assertions::assert_eq;
@@ -300,6 +299,8 @@ fn r8_1_nobody_is_asked_while_a_run_is_live() {
     assert_eq!(running.finish().end(), "exit 143");
 }
 
+/// Boundaries that a run can be made to die at are in builds with debug assertions alone.
+#[cfg(debug_assertions)]
 #[test]
 fn r8_3_a_kill_at_any_moment_of_a_delivery_loses_no_message() {
     // Both phases of the builder after the message, from the one that hears it first.
@@ -320,7 +321,7 @@ fn r8_3_a_kill_at_any_moment_of_a_delivery_loses_no_message() {
     let log = counted.log();
     // Numbers of boundaries begin at 1, and the record with number N is the Nth append.
     let after = |phase: &str, kind: &str| {
-        let is_it = |record: &&Record| {
+        let is_it = |record: &&fia::event::Record| {
             record.phase.as_ref().is_some_and(|of| of.as_str() == phase) && record.event.kind() == kind
         };
         let record = usize::try_from(log.records.iter().find(is_it).unwrap().seq.0).unwrap();

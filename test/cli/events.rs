@@ -1,11 +1,11 @@
 //! `fia events`: the log, filtered, and while it grows.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::process::Stdio;
 
 use pretty_assertions::assert_eq;
-use serde_json::Value;
 
+use super::resume::marks;
 use crate::support::project::Project;
 
 const PAIR: &str = "
@@ -52,10 +52,14 @@ fn events_are_filtered_by_type_name_phase_agent_number_and_count() {
 
 #[test]
 fn r2_5_a_follower_prints_a_live_run_to_its_end() {
-    let project = Project::new().with(PAIR).script("phases: { look: [{ seconds: 1 }] }\n");
+    let waits = "phases: { look: [{ do: [{ run: 'until [ -e ../go ]; do sleep 0.01; done' }] }] }\n";
+    let project = Project::new().with(PAIR).script(waits);
     let run = project.start(&["run", "pair", "-q", "do", "it"]);
     project.wait_for(&run, "agent_start");
-    let follower = project.start(&["events", "-f", "--json"]).finish();
+    let follower = project.start(&["events", "-f", "--json"]);
+    follower.until("the start of the turn", || follower.printed().contains("\"type\":\"agent_start\""));
+    project.env().write("../go", "");
+    let follower = follower.finish();
     assert_eq!(run.finish().end(), "exit 0");
     assert_eq!(follower.end(), "exit 0", "{follower}");
     assert_eq!(follower.stdout, project.log().file("events.jsonl"));
@@ -63,19 +67,19 @@ fn r2_5_a_follower_prints_a_live_run_to_its_end() {
 
 #[test]
 fn a_follower_ends_when_the_run_was_killed() {
-    let project = Project::new().with(PAIR).script("phases: { look: [{ seconds: 20 }] }\n");
+    let project = Project::new().with(PAIR).script("phases: { look: [{ hang: true }] }\n");
     let run = project.start(&["run", "pair", "-q", "do", "it"]);
     project.wait_for(&run, "agent_start");
-    let mut follower = project.command(&["events", "-f", "--json"]);
-    let mut follower = follower.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
-    let first: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
-    assert_eq!(first["type"], "run_start");
+    let follower = project.start(&["events", "-f", "--json"]);
+    follower.until("the start of the turn", || follower.printed().contains("\"type\":\"agent_start\""));
     run.signal(rustix::process::Signal::KILL);
     assert_eq!(run.finish().end(), "signal 9");
-    let last: Value = serde_json::from_str(&lines.last().unwrap().unwrap()).unwrap();
-    assert_ne!(last["type"], "run_end");
-    assert!(follower.wait().unwrap().success());
+    let followed = follower.finish();
+    assert_eq!(followed.end(), "exit 0", "{followed}");
+    let lines = followed.lines();
+    assert_eq!(lines[0]["type"], "run_start");
+    assert!(lines.iter().all(|line| line["type"] != "run_end"), "{followed}");
+    marks(&project.log())[0].kill_group().unwrap();
 }
 
 #[test]

@@ -8,9 +8,7 @@ use fia::event::Event;
 use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 
-use super::orphans::await_file;
 use super::resume::marks;
-use crate::support::program::run;
 use crate::support::project::Project;
 
 /// Uses git in every way that a leg has put back, and hangs.
@@ -28,7 +26,7 @@ fn killed() -> (Project, Vec<String>) {
     project.env().git(&["add", "mine"]);
     let before = held(&project);
     let running = project.start(&["run", "one", "x"]);
-    await_file(&project.env().work().with_file_name("ready"));
+    running.until("ready", || project.env().work().with_file_name("ready").exists());
     running.signal(Signal::KILL);
     drop(running.finish());
     assert!(held(&project).iter().zip(&before).all(|(now, before)| now != before), "all of it was meddled with");
@@ -109,6 +107,7 @@ fn what_git_held_before_a_leg_is_written_without_the_place_of_the_repository() {
 }
 
 /// A run whose builder stages a file, and writes over one that it may not touch.
+#[cfg(debug_assertions)]
 fn trespassing() -> Project {
     let acts = "{ run: 'echo y > src/staged && git add src/staged' }, { write: { theirs: changed } }";
     Project::new()
@@ -119,13 +118,15 @@ fn trespassing() -> Project {
         .committed()
 }
 
-/// A run that was killed the first time it came to a boundary of this name.
+/// A run that was killed the first time it came to a boundary of this name, as builds with debug assertions alone can be.
+#[cfg(debug_assertions)]
 fn killed_at(boundary: &str, project: Project) -> Project {
-    let killed = run(project.command(&["run", "one", "x"]).env("FIA_FAULT_AT", boundary));
+    let killed = crate::support::program::run(project.command(&["run", "one", "x"]).env("FIA_FAULT_AT", boundary));
     assert_eq!(killed.end(), "signal 9", "{killed}");
     project
 }
 
+#[cfg(debug_assertions)]
 #[test]
 fn a_rollback_that_was_killed_leaves_nothing_of_fia_in_the_work_tree() {
     let project = killed_at("restore: before", trespassing());
@@ -139,6 +140,7 @@ fn a_rollback_that_was_killed_leaves_nothing_of_fia_in_the_work_tree() {
     assert_eq!(made, [["src/staged"]]);
 }
 
+#[cfg(debug_assertions)]
 #[test]
 fn a_lock_of_the_index_that_a_killed_fia_left_is_known_for_its_own() {
     let project = killed_at("index: locked", trespassing());
@@ -151,11 +153,13 @@ fn a_lock_of_the_index_that_a_killed_fia_left_is_known_for_its_own() {
     assert!(changes(&project).contains(&"index".to_owned()), "{:?}", changes(&project));
 }
 
+#[cfg(debug_assertions)]
 #[test]
 fn r11_4_a_resume_that_is_killed_once_it_has_put_git_back_has_said_so_before() {
     let (project, before) = killed();
     let theirs = project.env().git(&["rev-parse", "HEAD"]);
-    let killed = run(project.command(&["resume", "--json"]).env("FIA_FAULT_AT", "index: locked"));
+    let killed =
+        crate::support::program::run(project.command(&["resume", "--json"]).env("FIA_FAULT_AT", "index: locked"));
     assert_eq!(killed.end(), "signal 9", "{killed}");
     assert_eq!(held(&project)[..2], before[..2], "HEAD and refs are back");
     let resumed = project.fia(&["resume", "--json"]);

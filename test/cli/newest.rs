@@ -5,7 +5,6 @@ use std::fs;
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
-use super::orphans::await_file;
 use crate::support::project::Project;
 
 #[test]
@@ -66,7 +65,7 @@ fn a_run_that_cannot_be_read_is_named_and_passed_over_by_every_command() {
 fn the_time_of_a_live_run_goes_on_between_two_records() {
     let project = Project::new().script("phases: { build: [{ do: [{ run: touch ../ready }], hang: true }] }\n");
     let running = project.start(&["run", "build", "x"]);
-    await_file(&project.env().work().with_file_name("ready"));
+    running.until("ready", || project.env().work().with_file_name("ready").exists());
     let elapsed = |args: &[&str]| {
         let answer = project.json(args);
         let run = answer.get("runs").map_or(&answer, |runs| &runs[0]);

@@ -2,12 +2,16 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
+use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use pretty_assertions::assert_eq;
+use rustix::process::Signal;
 use serde_json::Value;
+use tokio::net::TcpSocket;
 
+use crate::support::program::Running;
 use crate::support::project::Project;
 
 /// A receiver on loopback: every body that was posted to it, answered with `status`.
@@ -104,11 +108,49 @@ fn a_webhook_that_fails_never_fails_a_run_and_its_address_is_not_shown() {
     assert_eq!(finished.end(), "exit 0", "{finished}");
     assert!(finished.stderr.contains("a webhook of `notify` was not told: it answered 500"), "{finished}");
     assert!(!finished.stderr.contains("secret-path"), "{finished}");
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // Bound and not listening: nobody else gets the port.
+    let taken = TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let nobody = taken.local_addr().unwrap();
     let finished = notifying(&format!("http://{nobody}/hook/secret-path")).fia(&["run", "prompt", "do it"]);
     assert_eq!(finished.end(), "exit 0", "{finished}");
     assert!(finished.stderr.contains("a webhook of `notify` was not told: "), "{finished}");
     assert!(!finished.stderr.contains("secret-path"), "{finished}");
+}
+
+/// A receiver that takes a request and never answers it: its address, and a word once it has come.
+fn silent() -> (String, mpsc::Receiver<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let (came, coming) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut stream = listener.accept().unwrap().0;
+        stream.read_exact(&mut [0]).unwrap();
+        came.send(()).unwrap();
+        // Until the other end is gone.
+        let _rest = stream.read_to_end(&mut Vec::new());
+    });
+    (address, coming)
+}
+
+#[test]
+fn r10_7_a_signal_ends_the_waiting_for_those_who_are_told_of_the_end() {
+    let told = |mut command: Command, coming: &mpsc::Receiver<()>| {
+        let running = Running::start(&mut command, "");
+        coming.recv_timeout(Duration::from_secs(60)).unwrap();
+        running.signal(Signal::INT);
+        let finished = running.finish();
+        assert_eq!(finished.end(), "exit 0", "{finished}");
+        assert!(finished.stderr.contains("goal met") && !finished.stderr.contains("warning: "), "{finished}");
+    };
+    let (address, coming) = silent();
+    let project = notifying(&address);
+    told(project.command(&["run", "prompt", "do it"]), &coming);
+    let (address, coming) = silent();
+    let project = Project::new();
+    let mut command = project.command(&["run", "prompt", "do it"]);
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", address);
+    told(command, &coming);
 }
 
 #[test]

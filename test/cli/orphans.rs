@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use fia::event::{Event, Outcome};
 use fia::host::{Mark, Presence, identity};
@@ -18,15 +17,6 @@ use crate::support::project::{Log, Project};
 const STUBBORN: &str = "[ -e ../again ] && exit; trap '' TERM; sh -c 'echo $$ > ../child; exec sleep 600' & \
     setsid sh -c 'echo $$ > ../stray; exec sleep 600' & \
     while ! [ -s ../child -a -s ../stray ]; do sleep 0.01; done; touch ../ready; wait";
-
-/// Waits until a file is there.
-pub(crate) fn await_file(path: &Path) {
-    let patience = Instant::now() + Duration::from_secs(60);
-    while !path.exists() {
-        assert!(Instant::now() < patience, "no {}", path.display());
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
 
 /// The process whose id stands in a file.
 fn named_in(path: &Path) -> Mark {
@@ -56,7 +46,7 @@ fn r5_4_a_check_of_a_killed_fia_is_named_and_ended_with_all_it_started() {
         .committed();
     let beside = |name: &str| project.env().work().with_file_name(name);
     let running = project.start(&["run", "one", "x"]);
-    await_file(&beside("ready"));
+    running.until("ready", || beside("ready").exists());
     kill(running);
     let check = check_marks(&project.log()).remove(0);
     let (child, stray) = (named_in(&beside("child")), named_in(&beside("stray")));
@@ -80,7 +70,7 @@ fn r5_4_what_an_engine_of_a_killed_fia_started_elsewhere_is_ended_too() {
         .committed();
     let beside = |name: &str| project.env().work().with_file_name(name);
     let running = project.start(&["run", "one", "x"]);
-    await_file(&beside("ready"));
+    running.until("ready", || beside("ready").exists());
     kill(running);
     let engine = marks(&project.log()).remove(0);
     let (child, stray) = (named_in(&beside("child")), named_in(&beside("stray")));
@@ -100,9 +90,7 @@ fn r5_4_stop_all_and_a_bare_stop_end_the_engines_of_every_killed_fia() {
         for (run, options) in [("a", &["-q"][..]), ("b", &["-q", "--worktree"])] {
             let running = project.start(&[&["run", "slow", "x", "--run", run][..], options].concat());
             let dir = project.env().work().join(".fia/runs").join(run);
-            while !fs::read_to_string(dir.join("events.jsonl")).is_ok_and(|log| log.contains("\"type\":\"session\"")) {
-                std::thread::sleep(Duration::from_millis(2));
-            }
+            running.until("a session", || project.has_record(run, "session"));
             kill(running);
             engines.push(marks(&Log::read(project.env(), &dir)).remove(0));
         }
@@ -138,7 +126,7 @@ fn what_an_agent_left_running_on_purpose_outlives_a_resume_after_an_end() {
 fn stops_now(project: &Project) -> Log {
     let beside = |name: &str| project.env().work().with_file_name(name);
     let running = project.start(&["run", "one", "x"]);
-    await_file(&beside("ready"));
+    running.until("ready", || beside("ready").exists());
     assert_eq!(project.fia(&["stop", "--now", "--reason", "lunch"]).end(), "exit 0");
     let finished = running.finish();
     assert_eq!(finished.end(), "exit 1", "{finished}");

@@ -1,7 +1,6 @@
 //! Engines that misbehave as processes, through the program: each case's own `engine.sh` in the place of claude.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -29,12 +28,6 @@ fn project(program: &str, more: &str) -> Project {
     project.config(&format!(
         "defaults: {{ coding_agent: claude, model: sonnet }}\nengines: {{ claude: {{ program: {program:?} }} }}\n{more}"
     ))
-}
-
-/// Puts a program into the home of a project.
-fn with_program(project: &Project, name: &str, text: &str) {
-    project.env().write_home(name, text);
-    fs::set_permissions(project.env().home().join(name), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// The prompt of a case.
@@ -94,12 +87,13 @@ fn is_alive(leader: u32) -> bool {
 
 fn run_case(name: &str) {
     let (case, expect) = (load(name, "case.json"), load(name, "expect.json"));
-    let limit = if name == "ignores-sigterm" { "stop: { phase_timeout_minutes: 0.02 }\n" } else { "" };
+    let minutes = case["phase_timeout_seconds"].as_f64().unwrap() / 60.0;
     let program = case["program"].as_str();
+    let limit = format!("stop: {{ phase_timeout_minutes: {minutes} }}\n");
     let project = project(program.unwrap_or("../home/engine"), &format!("{limit}{ONE}"));
     if program.is_none() {
         let script = fs::read_to_string(Path::new(CASES).join(name).join("engine.sh")).unwrap();
-        with_program(&project, "engine", &script);
+        project.env().write_program("../home/engine", &script);
     }
     project.env().write_home("prompt", &prompt(&case));
     let finished = project.fia(&["run", "one", "-f", "../home/prompt", "-q"]);
@@ -163,7 +157,7 @@ fn good_turn(session: &str, context: u64) -> String {
 /// A project whose first session is lost when it is to be resumed, by the stream of the case.
 fn forgetful(steps: &str, [first, second]: [String; 2]) -> Project {
     let project = project("../home/engine", &format!("workflows: {{ two: {{ steps: {steps} }} }}\n"));
-    with_program(&project, "engine", FORGETFUL);
+    project.env().write_program("../home/engine", FORGETFUL);
     let case = Path::new(CASES).join("claude-bad-session");
     for (name, text) in [
         ("case.jsonl", fs::read_to_string(case.join("stream.jsonl")).unwrap()),

@@ -3,11 +3,16 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
+use crate::support::program::run;
 use crate::support::project::Project;
+
+/// How long what was sent may take to be read.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The builder fills its session, so that it is given a fresh one before `polish`.
 const ROTATING: &str = "
@@ -121,11 +126,11 @@ fn a_run_that_ended_and_a_report_send_the_same_spans() {
     let named = |args: &[&str]| {
         let mut command = project.command(args);
         command.env("OTEL_EXPORTER_OTLP_ENDPOINT", &address).env("OTEL_EXPORTER_OTLP_HEADERS", "api-key=a%20b");
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let finished = run(&mut command);
+        assert_eq!(finished.end(), "exit 0", "{finished}");
+        received.recv_timeout(PATIENCE).expect("spans, as nothing says that they were not sent")
     };
-    named(&["run", "twice", "-q", "do", "it"]);
-    let (head, request) = received.recv().unwrap();
+    let (head, request) = named(&["run", "twice", "-q", "do", "it"]);
     assert!(head.starts_with("post /v1/traces http/1.1\r\n") && head.contains("api-key: a b\r\n"), "{head}");
     assert_eq!(
         spans(&request),
@@ -143,19 +148,16 @@ fn a_run_that_ended_and_a_report_send_the_same_spans() {
     );
     let events = request["resourceSpans"][0]["scopeSpans"][0]["spans"][7]["events"].as_array().unwrap();
     assert_eq!(events[0]["name"], "fia.session_rotation");
-    named(&["report", "--otlp"]);
-    assert_eq!(received.recv().unwrap().1, request);
+    assert_eq!(named(&["report", "--otlp"]).1, request);
 }
 
 #[test]
 fn a_collector_that_refuses_changes_no_outcome() {
     let project = Project::new().with(ROTATING).script(SCRIPT);
     let (address, _received) = collector("503 Service Unavailable");
-    let run =
-        project.command(&["run", "twice", "-q", "p"]).env("OTEL_EXPORTER_OTLP_ENDPOINT", &address).output().unwrap();
-    assert!(run.status.success());
-    let told = String::from_utf8(run.stderr).unwrap();
-    assert!(told.contains("warning: spans were not sent: the collector answered 503"), "{told}");
+    let told = run(project.command(&["run", "twice", "-q", "p"]).env("OTEL_EXPORTER_OTLP_ENDPOINT", &address));
+    assert_eq!(told.end(), "exit 0", "{told}");
+    assert!(told.stderr.contains("warning: spans were not sent: the collector answered 503"), "{told}");
     let asked = project.fia(&["report", "--otlp"]);
     assert_eq!(asked.end(), "exit 2");
     assert!(asked.stderr.starts_with("error: OTEL_EXPORTER_OTLP_ENDPOINT is not set\n"), "{asked}");

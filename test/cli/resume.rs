@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use fia::event::{Event, Outcome};
+use fia::event::{AgentStart, Event, Outcome};
 use fia::host::{Mark, Presence};
 use pretty_assertions::assert_eq;
 use rustix::process::Signal;
@@ -28,13 +28,16 @@ pub(crate) fn hanging() -> Project {
 
 /// The processes that a log names.
 pub(crate) fn marks(log: &Log) -> Vec<Mark> {
-    let starts = log.starts().into_iter().map(|(_, start)| Mark {
+    log.starts().into_iter().map(|(_, start)| mark(start)).collect()
+}
+
+pub(crate) fn mark(start: &AgentStart) -> Mark {
+    Mark {
         host: start.host.clone(),
         boot_id: start.boot_id.clone(),
         pid: start.pid,
         process_started: start.process_started,
-    });
-    starts.collect()
+    }
 }
 
 /// Waits until a process group is as wanted.

@@ -1,6 +1,5 @@
 //! `fia run`: what it takes, what it shows, what it leaves.
 
-use std::io::Read as _;
 use std::process::Stdio;
 
 use pretty_assertions::assert_eq;
@@ -201,7 +200,7 @@ fn a_run_does_not_notice_that_nobody_reads_what_it_prints() {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         drop(child.stderr.take());
-        assert!(child.wait().unwrap().success(), "{args:?}");
+        assert!(program::wait(&mut child).success(), "{args:?}");
     }
     assert_eq!(project.log().outcome().as_str(), "goal_met");
 }
@@ -218,36 +217,30 @@ fn r10_7_ctrl_c_ends_the_turn_and_says_so() {
     assert!(finished.stderr.contains("next:  fia "), "{finished}");
 }
 
-/// `script` of util-linux gives a terminal; where there is none, the test says that it did not look.
+#[cfg(target_os = "linux")]
 #[test]
 fn r2_4_a_terminal_shows_a_live_block_and_no_color_takes_its_colours_away() {
-    let project = Project::new().script("phases: { build: [{ seconds: 0.6 }] }\n");
-    let on_terminal = |no_color: bool| {
-        let fia = format!("{} run build do it", env!("CARGO_BIN_EXE_fia"));
-        let mut command = project.env().command("script");
-        command.args(["-q", "-e", "-c", &format!("stty cols 100 rows 30; {fia}"), "/dev/null"]).env("TERM", "xterm");
-        if no_color {
-            command.env("NO_COLOR", "1");
-        }
-        let shown = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-        let mut text = Vec::new();
-        let mut child = shown.ok()?;
-        child.stdout.take().unwrap().read_to_end(&mut text).unwrap();
-        assert!(child.wait().unwrap().success(), "{}", String::from_utf8_lossy(&text));
-        Some(String::from_utf8_lossy(&text).into_owned())
-    };
-    let (Some(coloured), Some(plain)) = (on_terminal(false), on_terminal(true)) else {
-        eprintln!("not checked: there is no program `script` here");
-        return;
-    };
     let colour = regex::Regex::new("\u{1b}\\[[0-9;]*m").unwrap();
-    for text in [&coloured, &plain] {
-        let text = colour.replace_all(text, "");
-        assert!(text.contains("▶ 01 build") && text.contains("context"), "{text}");
-        assert!(text.contains("\u{1b}[") && text.contains("goal met"), "{text}");
-    }
+    // The agent works until the block was seen.
+    let waits = "phases: { build: [{ do: [{ run: 'until [ -e ../seen ]; do sleep 0.01; done' }] }] }\n";
+    let on_terminal = |environment: &str| {
+        let project = Project::new().script(waits);
+        let line = format!("stty cols 100 rows 30; {environment} fia run build do it");
+        let mut terminal = super::asking::Terminal::start(&project, &line)?;
+        terminal.wait_until("a live block", |seen| {
+            let seen = colour.replace_all(seen, "");
+            seen.contains("▶ 01 build") && seen.contains("context")
+        });
+        project.env().write("../seen", "");
+        let (status, text) = terminal.end();
+        assert_eq!(status, 0, "{text}");
+        assert!(text.contains("goal met"), "{text}");
+        Some(text)
+    };
+    let (Some(coloured), Some(plain)) = (on_terminal(""), on_terminal("NO_COLOR=1")) else { return };
     assert!(colour.is_match(&coloured), "{coloured:?}");
     assert!(!colour.is_match(&plain), "{plain:?}");
+    assert!(plain.contains("\u{1b}["), "it moves the cursor: {plain:?}");
 }
 
 #[test]

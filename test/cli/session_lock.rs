@@ -8,20 +8,11 @@ use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 
 use super::resume::hanging;
-use crate::support::program::Running;
 use crate::support::project::Project;
 
 /// The locks of sessions that are held.
 fn held(project: &Project) -> usize {
     fs::read_dir(project.env().work().join(".fia/sessions")).map_or(0, Iterator::count)
-}
-
-/// Waits until a run has its session, which it takes before it does anything with it.
-fn await_session(project: &Project, running: &Running) {
-    while held(project) == 0 {
-        assert!(running.status.try_recv().is_err(), "the run ended");
-        std::thread::sleep(std::time::Duration::from_millis(2));
-    }
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -43,7 +34,8 @@ fn r6_2_a_session_that_a_run_has_open_is_resumed_by_no_other() {
     project.env().git(&["worktree", "add", "--quiet", "-b", "fia/a", ".fia/worktrees/a"]);
 
     let first = project.start(&["resume", "z", "-q"]);
-    await_session(&project, &first);
+    // Which it takes before it does anything with it.
+    first.until("its session", || held(&project) > 0);
     for command in [&["resume", "a"][..], &["ask", "--run", "a", "@builder", "well?"]] {
         let refused = project.fia(command);
         assert_eq!(refused.end(), "exit 2", "{refused}");

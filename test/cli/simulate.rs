@@ -1,13 +1,13 @@
 //! `fia simulate` and `fia gateway`: on made-up conversations, on a recorded one, and what they refuse.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::Stdio;
 
 use pretty_assertions::assert_eq;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::support::program::Running;
 use crate::support::project::Project;
 
 /// Two phases of one agent with four requests, of which the readings are in the script.
@@ -111,9 +111,9 @@ fn r9_4_the_gateway_alone_names_its_url_and_ends_by_a_signal() {
     assert!(!refused.stderr.contains("secret"), "{refused}");
 
     let mut command = project.command(&["gateway", "--upstream", "http://127.0.0.1:9"]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let mut url = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    let gateway = Running::start(&mut command, "");
+    gateway.until("its address", || gateway.printed().ends_with('\n'));
+    let url = gateway.printed();
     let (host, path) = url.trim().strip_prefix("http://").unwrap().split_once('/').unwrap();
     assert!(host.starts_with("127.0.0.1:") && path.starts_with("s/"), "{url}");
     let mut stream = TcpStream::connect(host).unwrap();
@@ -122,6 +122,7 @@ fn r9_4_the_gateway_alone_names_its_url_and_ends_by_a_signal() {
     stream.read_to_string(&mut answer).unwrap();
     // Nobody is behind it, and it says who.
     assert!(answer.starts_with("HTTP/1.1 502 ") && answer.contains("no answer from http://127.0.0.1:9"), "{answer}");
-    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(143));
+    gateway.signal(Signal::TERM);
+    let ended = gateway.finish();
+    assert_eq!(ended.end(), "exit 143", "{ended}");
 }

@@ -1,14 +1,14 @@
 //! `fia stop`, and signals: how a live run ends before its time (SPEC 10.5, 10.7).
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use fia::event::{Event, Outcome, Usage};
 use fia::host::Presence;
 use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 
-use super::resume::{await_presence, hanging, marks};
+use super::resume::{await_presence, hanging, mark, marks};
+use crate::support::program::wait;
 
 #[test]
 fn r10_5_stop_now_ends_the_turn_and_resume_takes_the_stop_back() {
@@ -79,24 +79,52 @@ fn r10_7_writes_of_an_interrupted_turn_are_judged() {
 fn r10_7_a_second_signal_kills_at_once() {
     let project = hanging();
     // An engine that ignores SIGTERM.
-    project.env().write("engine.sh", "trap '' TERM\ncat >/dev/null\necho '{\"type\":\"session\",\"id\":\"s\",\"model\":\"m\",\"window\":9}'\nwhile :; do sleep 1; done\n");
+    let session = "{\"type\":\"session\",\"id\":\"s\",\"model\":\"m\",\"window\":9}";
+    let deaf = format!("#!/bin/sh\ntrap '' TERM\ncat >/dev/null\necho '{session}'\nwhile :; do sleep 1; done\n");
+    project.env().write_program("engine.sh", &deaf);
     let config = project.env().read("fia.config.yaml");
     project.env().write("fia.config.yaml", &config.replace("{ script: rehearsal.yaml }", "{ program: ./engine.sh }"));
     project.env().git(&["add", "."]);
-    let script = project.env().work().join("engine.sh");
-    let text = fs::read_to_string(&script).unwrap();
-    fs::write(&script, format!("#!/bin/sh\n{text}")).unwrap();
-    fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let running = project.start(&["run", "slow", "x"]);
     project.wait_for(&running, "session");
-    let began = std::time::Instant::now();
     // Two signals of one kind that come together are one.
     running.signal(Signal::INT);
     running.signal(Signal::TERM);
     let finished = running.finish();
     assert_eq!(finished.end(), "exit 130", "{finished}");
-    assert!(began.elapsed() < std::time::Duration::from_secs(8), "the grace of 10 s was waited for");
-    await_presence(&marks(&project.log())[0], Presence::Gone);
+    let log = project.log();
+    await_presence(&marks(&log)[0], Presence::Gone);
+    // What waits for the engine's end tells of it.
+    assert_eq!(log.story(&["agent_end", "phase_end", "run_end"]), [""; 0]);
+}
+
+#[test]
+fn r10_7_a_second_signal_kills_an_engine_that_is_asked_at_once() {
+    let project = hanging();
+    project.env().write("rehearsal.yaml", "phases: {}\n");
+    assert_eq!(project.fia(&["run", "slow", "x", "-q"]).end(), "exit 0");
+    // An engine that ignores SIGTERM.
+    let engine = project.env().home().join("engine.sh");
+    fs::write(&engine, "#!/bin/sh\ntrap 'touch ../told' TERM\ntouch ../asked\nwhile :; do sleep 1; done\n").unwrap();
+    fs::set_permissions(&engine, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let config = project.env().read("fia.config.yaml");
+    let program = format!("{{ program: {} }}", engine.display());
+    project.env().write("fia.config.yaml", &config.replace("{ script: rehearsal.yaml }", &program));
+    let running = project.start(&["ask", "@builder", "still there?"]);
+    running.until("asked", || project.env().work().with_file_name("asked").exists());
+    running.signal(Signal::INT);
+    running.until("told", || project.env().work().with_file_name("told").exists());
+    running.signal(Signal::TERM);
+    let finished = running.finish();
+    assert_eq!(finished.end(), "exit 130", "{finished}");
+    let log = project.log();
+    // Its grace is over with the second signal, and nothing is left that could record an end.
+    assert_eq!(log.story(&["agent_start", "agent_end"])[2..], ["agent_start"]);
+    let asked = log.all(|event| match event {
+        Event::AgentStart(start) => Some(mark(start)),
+        _ => None,
+    });
+    await_presence(&asked[1], Presence::Gone);
 }
 
 #[test]
@@ -120,7 +148,7 @@ fn r10_7_closed_pipes_do_not_end_a_run() {
     let mut command = project.command(&["run", "slow", "x"]);
     let mut child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     drop((child.stdout.take(), child.stderr.take()));
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(wait(&mut child).code(), Some(0));
     assert_eq!(project.log().outcome(), Outcome::GoalMet);
 }
 
@@ -137,16 +165,12 @@ cat >/dev/null
 touch "$HOME/ready"
 while :; do sleep 0.05; done
 "#;
-    fs::write(&engine, script).unwrap();
-    fs::set_permissions(&engine, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    project.env().write_program(&engine, script);
     let config = project.env().read("fia.config.yaml");
     let program = format!("{{ program: {} }}", engine.display());
     project.env().write("fia.config.yaml", &config.replace("{ script: rehearsal.yaml }", &program));
     let running = project.start(&["run", "slow", "x"]);
-    let give_up = Instant::now() + Duration::from_secs(60);
-    while !home.join("ready").exists() && Instant::now() < give_up {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    running.until("ready", || home.join("ready").exists());
     running.signal(Signal::INT);
     assert_eq!(running.finish().end(), "exit 130");
     let log = project.log();
@@ -184,4 +208,18 @@ fn r10_5_whatever_has_the_name_of_a_stop_file_stops_and_a_resume_takes_it_away()
     let resumed = project.fia(&["resume", "-q"]);
     assert_eq!(resumed.end(), "exit 0", "{resumed}");
     assert!(!stop.exists());
+}
+
+#[test]
+fn r10_5_a_stop_that_came_in_the_last_phase_is_no_stop_of_the_run_that_met_its_goal() {
+    let project = hanging()
+        .script("phases: { build: [{ do: [{ run: 'touch ../at; until [ -e ../go ]; do sleep 0.01; done' }] }] }\n");
+    let running = project.start(&["run", "slow", "x", "--run", "r", "-q"]);
+    running.until("at", || project.env().work().with_file_name("at").exists());
+    assert_eq!(project.fia(&["stop"]).end(), "exit 0");
+    assert!(project.fia(&["stop", "--status"]).stdout.contains("\nstopped: run r (asked by `fia stop`)\n"));
+    fs::write(project.env().work().with_file_name("go"), "").unwrap();
+    assert_eq!(running.finish().end(), "exit 0");
+    assert_eq!(project.fia(&["stop", "--status"]).stdout, "not stopped: this repository\n");
+    assert_eq!(project.fia(&["resume", "r", "-q"]).end(), "exit 0");
 }

@@ -6,6 +6,7 @@ use std::process::Stdio;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
+use crate::support::program::wait;
 use crate::support::project::Project;
 
 /// All that a run writes to a terminal of this kind.
@@ -23,7 +24,7 @@ fn on_terminal(kind: &str) -> String {
     let mut written = Vec::new();
     // The last end that closes is an error here, not an end.
     let _closed = File::from(ours).read_to_end(&mut written);
-    assert!(child.wait().unwrap().success());
+    assert!(wait(&mut child).success());
     String::from_utf8(written).unwrap()
 }
 

@@ -4,7 +4,6 @@ use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::orphans::await_file;
 use super::resume::judged;
 use crate::support::project::Project;
 
@@ -105,7 +104,7 @@ fn killed(config: &str) -> Project {
         .file("ok", "committed")
         .committed();
     let running = project.start(&["run", "one", "x"]);
-    await_file(&project.env().work().with_file_name("ready"));
+    running.until("ready", || project.env().work().with_file_name("ready").exists());
     running.signal(Signal::KILL);
     drop(running.finish());
     project

@@ -1,83 +1,19 @@
-//! A process that outlives its turns, and a prefix that may not move, as far as no real engine is needed to see it.
-
-use std::os::unix::fs::PermissionsExt as _;
+//! A prefix that may not move, and where a phase can be ended, as far as no real engine is needed to see it.
 
 use fia::event::{Event, LeaseKind};
 use pretty_assertions::assert_eq;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::project::Project;
-
-/// Phases that one process serves.
-const PHASES: usize = 40;
-
-/// Tool results of a turn, and the bytes of each.
-const RESULTS: usize = 10;
-const RESULT_BYTES: usize = 100_000;
-
-/// Speaks as claude does with `--input-format stream-json`: the same turn for every line that it is told.
-const RESIDENT: &str = "#!/bin/sh
-while read -r line; do cat \"$HOME/turn.jsonl\"; done
-";
-
-/// A turn with a megabyte of tool results.
-fn turn() -> String {
-    let usage = json!({"input_tokens": 3, "cache_read_input_tokens": 9000, "cache_creation_input_tokens": 90, "output_tokens": 5});
-    let message = |content: Value| json!({"id": "m", "model": "sonnet", "role": "assistant", "content": [content], "usage": usage});
-    let mut lines = vec![json!({"type": "system", "subtype": "init", "session_id": "s", "model": "sonnet"})];
-    for call in 0..RESULTS {
-        let id = format!("t{call}");
-        let told = json!({"type": "tool_use", "id": id, "name": "Bash", "input": {"command": "make"}});
-        let result = json!({"type": "tool_result", "tool_use_id": id, "content": "x".repeat(RESULT_BYTES)});
-        lines.push(json!({"type": "assistant", "message": message(told), "session_id": "s"}));
-        lines.push(json!({"type": "user", "message": {"role": "user", "content": [result]}, "session_id": "s"}));
-    }
-    let report = format!("```json\n{}\n```", json!({"status": "success", "summary": "done"}));
-    let text = message(json!({"type": "text", "text": report}));
-    lines.push(json!({"type": "assistant", "message": text, "session_id": "s"}));
-    lines.push(json!({"type": "result", "subtype": "success", "is_error": false, "result": report, "session_id": "s"}));
-    lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n") + "\n"
-}
-
-#[test]
-fn r7_1_the_memory_of_fia_does_not_grow_with_what_a_resident_says() {
-    let project = Project::new();
-    let program = project.env().home().join("resident");
-    project.env().write_home("resident", RESIDENT);
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-    project.env().write_home("turn.jsonl", &turn());
-    let steps =
-        |n: usize| format!("      - {{ name: p{n}, agent: builder }}\n      - {{ name: m{n}, check: [memory] }}\n");
-    let project = project.config(&format!(
-        "defaults: {{ coding_agent: claude, model: sonnet, session: resident, session_rotation_context: 0 }}\n\
-         engines: {{ claude: {{ program: {program:?} }} }}\n\
-         checks: {{ memory: {{ run: \"grep VmRSS /proc/$PPID/status >> $HOME/memory\" }} }}\n\
-         workflows:\n  long:\n    steps:\n{}",
-        (0..PHASES).map(steps).collect::<String>()
-    ));
-    let log = project.run("long");
-    assert_eq!(log.outcome(), fia::event::Outcome::GoalMet);
-    let leases: Vec<LeaseKind> = log.starts().iter().map(|(_, start)| start.lease).collect();
-    assert_eq!((leases[0], leases[1..].iter().all(|lease| *lease == LeaseKind::Warm)), (LeaseKind::Cold, true));
-    let memory = std::fs::read_to_string(project.env().home().join("memory")).unwrap();
-    let kib = |line: &str| line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap();
-    let samples: Vec<u64> = memory.lines().map(kib).collect();
-    assert_eq!(samples.len(), PHASES);
-    // Thirty megabytes went through between the two.
-    let (early, late) = (samples[PHASES / 4 - 1], samples[PHASES - 1]);
-    assert!(late < early + 2048, "{samples:?}");
-}
 
 #[test]
 fn r7_2_a_cli_without_a_place_for_the_role_is_told_it_by_every_new_process() {
     let project = Project::new();
-    let program = project.env().home().join("cursor");
     let report = json!({"type": "result", "subtype": "success", "is_error": false, "session_id": "s",
         "result": "```json\n{\"status\": \"success\", \"summary\": \"done\"}\n```"});
     project.env().write_home("report", &format!("{report}\n"));
     let script = "#!/bin/sh\ncat > \"$HOME/heard.$([ -e \"$HOME/heard.1\" ] && echo 2 || echo 1)\"\necho '{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s\"}'\ncat \"$HOME/report\"\n";
-    project.env().write_home("cursor", script);
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let program = project.env().write_program(project.env().home().join("cursor"), script);
     let project = project.config(&format!(
         "defaults: {{ coding_agent: cursor, model: m }}\nengines: {{ cursor: {{ program: {program:?} }} }}\n\
          workflows:\n  two:\n    steps:\n      - {{ name: one, agent: builder }}\n      - {{ name: more, agent: builder }}\n"

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use crate::program::{Finished, run};
+
 /// The run's id; a run that was killed before its first record is started anew under the next one.
 pub(crate) const RUNS: [&str; 3] = ["crash-1", "crash-2", "crash-3"];
 
@@ -125,13 +127,8 @@ pub(crate) struct Ended {
 /// Runs a command to its end.
 pub(crate) fn end(mut command: Command) -> Ended {
     let started = Instant::now();
-    let output = command.output().expect("the program starts");
-    Ended {
-        code: output.status.code(),
-        signal: output.status.signal(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        took: started.elapsed(),
-    }
+    let Finished { status, stderr, .. } = run(&mut command);
+    Ended { code: status.code(), signal: status.signal(), stderr, took: started.elapsed() }
 }
 
 /// Does jobs two at a time, and gives back what each came to, in the order in which they ended. Jobs that were not

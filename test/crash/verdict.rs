@@ -2,41 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::Command;
 
 use fia::event::{Event, PhaseStatus, Record, Work};
 use fia::host::{Mark, Presence};
 use fia::ids::{PhaseName, RunId};
 use fia::store::{Entry, LogReader, RunDir, Tail, holder};
 
-use crate::scene::{RUNS, Scene, end};
-
-/// The command that goes on with a run that was killed: a resume, or the start of another one where nothing of the
-/// first was written down.
-pub(crate) fn going_on(scene: &Scene) -> Command {
-    if has_begun(scene, RUNS[0]) {
-        scene.fia(&["resume", RUNS[0]])
-    } else if has_begun(scene, RUNS[1]) {
-        scene.fia(&["resume", RUNS[1]])
-    } else {
-        scene.start(RUNS.into_iter().find(|run| !scene.run_dir(run).exists()).unwrap_or(RUNS[2]))
-    }
-}
-
-fn has_begun(scene: &Scene, run: &str) -> bool {
-    scene.log(run).contains(&b'\n')
-}
-
-/// Goes on until the run ends well. Returns what is wrong.
-pub(crate) fn recover(scene: &Scene) -> Result<(), String> {
-    let before = RUNS.map(|run| scene.log(run));
-    let went_on = end(going_on(scene));
-    if went_on.code != Some(0) {
-        return Err(format!("going on ended with {:?}:\n{}", went_on.code, went_on.stderr));
-    }
-    let run = RUNS.into_iter().position(|run| has_begun(scene, run)).ok_or("no run")?;
-    holds(scene, RUNS[run], if before[run].contains(&b'\n') { &before[run] } else { b"" })
-}
+use crate::scene::Scene;
 
 /// Everything that must hold of a run that reached its goal; `before` is what its log held at an earlier moment.
 pub(crate) fn holds(scene: &Scene, run: &str, before: &[u8]) -> Result<(), String> {

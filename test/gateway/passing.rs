@@ -124,7 +124,10 @@ async fn a_client_that_goes_away_ends_the_request_to_the_provider() {
 
 #[tokio::test]
 async fn a_provider_that_is_not_there_is_named_without_path_or_key() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    // Bound and not listening: nobody else gets the port.
+    let taken = tokio::net::TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let port = taken.local_addr().unwrap().port();
     let url = format!("http://user:hidden@127.0.0.1:{port}/hidden");
     let scene = Scene::with(json!({}), |options| options.upstream = Some(Upstream::parse(&url).unwrap()));
     let (status, answer) = scene.post("/v1/messages?key=hidden", conversation(1).to_string()).await;

@@ -54,8 +54,12 @@ fn parallel_reviewers_work_at_once_and_all_end_before_the_next_step() {
 
 #[test]
 fn on_one_prefix_the_second_starts_when_the_first_was_answered() {
-    let turn = json!([shell(&["sleep 0.3"])]);
-    let lab = Lab::new(&reviewers(&["reviewer", "second"]), &json!({"by_reviewer": turn, "by_second": turn}));
+    // The first is still at work when the second starts: it waits for it.
+    let at = |line: &str| json!([shell(&[&format!("cd .fia/runs/r/context_handoff; {line}")])]);
+    let lab = Lab::new(
+        &reviewers(&["reviewer", "second"]),
+        &json!({"by_reviewer": at("until [ -e two ]; do sleep 0.01; done"), "by_second": at("touch two")}),
+    );
     let finished = lab.run();
     assert_eq!((finished.end(), lab.outcome()), ("exit 0".to_owned(), "goal_met".to_owned()), "{finished}");
     let course = course(&lab, &["agent_start", "context", "agent_end"]);
@@ -84,10 +88,12 @@ fn r11_4_a_block_that_wrote_is_undone_tried_again_and_then_blocked() {
 
 #[test]
 fn a_member_that_fails_ends_the_run_when_the_others_are_done() {
+    let failed =
+        "until grep '\"type\":\"agent_end\"' .fia/runs/r/events.jsonl | grep 02_by_reviewer; do sleep 0.01; done";
     let lab = Lab::new(
         &reviewers(&["reviewer", "auditor"]),
         &json!({"by_reviewer": [{"answer": {"status": "fail", "summary": "no idea", "approved": false}}],
-               "by_auditor": [{"seconds": 0.3}]}),
+               "by_auditor": [shell(&[failed])]}),
     );
     let finished = lab.run();
     assert_eq!((finished.end(), lab.outcome()), ("exit 1".to_owned(), "failed".to_owned()), "{finished}");

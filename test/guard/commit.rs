@@ -61,13 +61,8 @@ fn r11_6_what_a_hook_changes_is_reported() {
     assert_eq!(files_of_head(&lab), "a: built\n\nsrc/a\n");
 }
 
-/// Written by a process of its own: what another test starts in that moment would inherit the open file, and a program
-/// that is open for writing cannot be run.
 fn hook(lab: &Lab, text: &str) {
-    let path = lab.env.work().join(".git/hooks/pre-commit");
-    let script = "printf %s \"$2\" > \"$1\" && chmod 755 \"$1\"";
-    let written = std::process::Command::new("sh").args(["-c", script, "sh"]).arg(path).arg(text).status().unwrap();
-    assert!(written.success());
+    lab.env.write_program(".git/hooks/pre-commit", text);
 }
 
 #[test]

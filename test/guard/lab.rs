@@ -63,12 +63,7 @@ impl Lab {
     /// Starts the run `r` and waits until a file is there.
     pub(crate) fn start_until(&self, there: &str) -> Running {
         let running = Running::start(&mut self.command(&["run", "w", "do it", "--run", "r"]), "");
-        let file = self.env.work().join(there);
-        let started = std::time::Instant::now();
-        while !file.exists() {
-            assert!(started.elapsed().as_secs() < 60, "{there} does not come");
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
+        running.until(there, || self.env.work().join(there).exists());
         running
     }
 

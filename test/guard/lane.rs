@@ -66,18 +66,6 @@ fn r11_4_a_breach_is_undone_also_when_the_leg_failed() {
 }
 
 #[test]
-fn r11_4_a_breach_is_undone_when_the_leg_ran_into_its_time_limit() {
-    let mut turn = shell(&["echo x > README"]);
-    turn["hang"] = json!(true);
-    let stop = json!({"stop": {"phase_timeout_minutes": 0.01}});
-    let lab = Lab::with(stop, &build_and_review(), &json!({"build": [turn]}));
-    let finished = lab.run();
-    assert_eq!((finished.end(), lab.outcome()), ("exit 1".to_owned(), "blocked_by_gate".to_owned()), "{finished}");
-    assert_eq!(lab.env.read("README"), "a repository for tests\n");
-    assert_eq!(lab.of("engine_error").len(), 1);
-}
-
-#[test]
 fn r10_7_a_breach_is_undone_when_the_run_is_interrupted() {
     let mut turn = shell(&["echo x > README; echo kept > src/a; touch .fia/runs/r/context_handoff/there"]);
     turn["hang"] = json!(true);

@@ -12,7 +12,9 @@ fn steps() -> Value {
 
 #[test]
 fn r11_7_two_runs_at_once_each_in_a_work_tree_of_its_own_both_meet_their_goal() {
-    let lab = Lab::new(&steps(), &json!({"build": [shell(&["sleep 0.5; echo \"$PWD\" > src/a"])]}));
+    // Each waits for the other.
+    let meet = "touch \"$HOME/${PWD##*/}\"; until [ -e ~/one -a -e ~/two ]; do sleep 0.01; done; echo \"$PWD\" > src/a";
+    let lab = Lab::new(&steps(), &json!({"build": [shell(&[meet])]}));
     lab.env.write("README", "the user is at work here\n");
     let start = |id: &str| Running::start(&mut lab.command(&["run", "w", "do it", "--run", id, "--worktree"]), "");
     let both = [("one", start("one")), ("two", start("two"))];
@@ -64,6 +66,22 @@ fn r11_7_a_linked_work_tree_shares_the_data_directory_of_the_main_one() {
     let mut command = lab.command(&["runs", "--json"]);
     let listed = super::support::program::run(command.current_dir(&linked));
     assert!(listed.stdout.contains("\"r\""), "{listed}");
+}
+
+#[test]
+fn r11_7_an_undo_in_a_linked_work_tree_leaves_the_stat_cache_of_the_main_one_alone() {
+    let lab = Lab::new(&steps(), &json!({"build": [shell(&["echo built > src/a"])]}));
+    lab.env.git(&["worktree", "add", "--quiet", "--detach", "../linked"]);
+    let linked = lab.env.work().join("../linked");
+    let mut command = lab.command(&["run", "w", "do it", "--run", "r"]);
+    assert_eq!(super::support::program::run(command.current_dir(&linked)).end(), "exit 0");
+    for undo in [&["undo", "r"][..], &["undo", "r", "--apply"]] {
+        let finished = lab.fia(undo);
+        assert_eq!(finished.end(), "exit 0", "{finished}");
+        assert!(!lab.env.work().join(".fia/stat_cache").exists(), "no run has worked in the main one");
+    }
+    assert!(lab.env.work().join(".fia/worktrees/linked.stat_cache").exists());
+    assert_eq!(std::fs::read_to_string(linked.join("src/a")).unwrap(), "committed\n");
 }
 
 #[test]

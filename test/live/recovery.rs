@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use super::runs::{Cli, Stage, of, report, text};
 use super::support::program::Running;
 
-/// From now to the reset: enough for claude to start and be refused.
-const RESET: Duration = Duration::from_secs(20);
+/// From now to the reset: enough for claude to start and be refused, on a busy machine too.
+const RESET: Duration = Duration::from_secs(60);
 
 fn done() -> String {
     report(&json!({"status": "success", "summary": "done"}))
@@ -212,12 +212,12 @@ fn r5_4_a_fia_killed_in_a_tool_of_pi_is_gone_on_with_and_nothing_of_it_is_left()
 }
 
 /// The first Ctrl-C lets the engine end its tool; after the second fia does.
-fn leaves_no_tool_behind(cli: Cli, signals: usize) {
+fn leaves_no_tool_behind(cli: Cli, signals: &[Signal]) {
     let stage = Stage::new(cli, calls(WAITS));
     let running = Running::start(stage.fia().args(["run", "prompt", "JOB-7"]), "");
     let tool = tool_at_work(&stage);
-    for _ in 0..signals {
-        running.signal(Signal::INT);
+    for signal in signals {
+        running.signal(*signal);
     }
     let finished = running.finish();
     assert_eq!(finished.status.code(), Some(130), "{finished}");
@@ -229,7 +229,8 @@ fn leaves_no_tool_behind(cli: Cli, signals: usize) {
 #[ignore = "needs target/engines: sh test/engines.sh, then cargo test --test live -- --ignored"]
 fn r10_7_an_interrupt_leaves_no_tool_of_claude_or_pi() {
     for cli in [Cli::Claude, Cli::Pi] {
-        for signals in [1, 2] {
+        // Two signals of one kind that come together are one.
+        for signals in [&[Signal::INT][..], &[Signal::INT, Signal::TERM]] {
             leaves_no_tool_behind(cli, signals);
         }
     }

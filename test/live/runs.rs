@@ -100,11 +100,7 @@ impl Stage {
         self.env.write_home(".pi/agent/settings.json", &json!({"retry": {"enabled": false}}).to_string());
         let script =
             format!("#!/bin/sh\nexec {:?} {:?} \"$@\"\n", installed("node").display(), installed("pi").display());
-        self.env.write_home("bin/pi", &script);
-        let program = self.env.home().join("bin/pi");
-        let made = Command::new("chmod").arg("755").arg(&program).status().expect("chmod starts");
-        assert!(made.success());
-        program.display().to_string()
+        self.env.write_program(self.env.home().join("bin/pi"), &script).display().to_string()
     }
 
     pub(super) fn fia(&self) -> Command {

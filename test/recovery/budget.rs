@@ -3,13 +3,26 @@ use pretty_assertions::assert_eq;
 
 use crate::story::{Story, Told};
 
-/// Five model calls of 1000 tokens: one before each write, one for the answer.
-const FIVE: &str = "phases:\n  build: [{ usage: { input: 900, output: 100, cache_read: 0, cache_write: 0 }, do: [\n\
-    { write: { a: '1' } }, { write: { b: '1' } }, { write: { c: '1' } }, { write: { d: '1' } } ] }]\n\
-    \x20 polish: [{ usage: { input: 900, output: 100, cache_read: 0, cache_write: 0 } }]\n";
+/// A call that does not end: what an engine does before it hears that it is to end is told, and counts.
+const ENDLESS: &str = "exec sleep 600";
 
-fn story(stop: &str) -> Story {
-    Story::new("model: one", &format!("engines: {{ SCRIPTED }}\nstop: {{ {stop} }}\n"), FIVE)
+/// Calls that end.
+const WRITES: [&str; 4] = ["echo 1 > a", "echo 1 > b", "echo 1 > c", "echo 1 > d"];
+
+/// A turn of model calls of 1000 tokens: one before each tool, one for the answer.
+fn turn(tools: &[&str]) -> String {
+    let tools: Vec<String> = tools.iter().map(|line| format!("{{ run: {line:?} }}")).collect();
+    let usage = "{ input: 900, output: 100, cache_read: 0, cache_write: 0 }";
+    format!("[{{ usage: {usage}, do: [{}] }}]", tools.join(", "))
+}
+
+/// A first phase of these tools, or of those that end when it is resumed; then one without any.
+fn script(tools: &[&str]) -> String {
+    format!("phases: {{ build: {}, build@2: {}, polish: {} }}", turn(tools), turn(&WRITES), turn(&[]))
+}
+
+fn story(stop: &str, tools: &[&str]) -> Story {
+    Story::new("model: one", &format!("engines: {{ SCRIPTED }}\nstop: {{ {stop} }}\n"), &script(tools))
 }
 
 fn requests(told: &Told) -> Vec<(String, u32)> {
@@ -21,7 +34,7 @@ fn requests(told: &Told) -> Vec<(String, u32)> {
 
 #[tokio::test]
 async fn r10_3_a_turn_ends_with_the_request_that_used_up_the_budget_of_its_phase() {
-    let mut story = story("phase_token_budget: 3000");
+    let mut story = story("phase_token_budget: 3000", &["true", "true", ENDLESS]);
     let told = story.run().await;
     assert_eq!(requests(&told), [("Stopped".to_owned(), 3)]);
     assert_eq!(
@@ -49,7 +62,7 @@ async fn r10_3_a_turn_ends_with_the_request_that_used_up_the_budget_of_its_phase
 
 #[tokio::test]
 async fn r10_3_the_request_that_brings_the_answer_is_let_finish_and_the_next_phase_not_begun() {
-    let told = story("token_budget: 5000").run().await;
+    let told = story("token_budget: 5000", &WRITES).run().await;
     assert_eq!(requests(&told), [("Completed".to_owned(), 5)]);
     assert_eq!(
         told.story()[2..],
@@ -59,8 +72,8 @@ async fn r10_3_the_request_that_brings_the_answer_is_let_finish_and_the_next_pha
 
 #[tokio::test]
 async fn r10_3_a_budget_that_is_not_used_up_ends_nothing() {
-    let told =
-        story("token_budget: 100000, phase_token_budget: 50000, cost_budget_usd: 9, budget_minutes: 60").run().await;
+    let limits = "token_budget: 100000, phase_token_budget: 50000, cost_budget_usd: 9, budget_minutes: 60";
+    let told = story(limits, &WRITES).run().await;
     assert_eq!(told.outcome, Outcome::GoalMet);
     assert!(!told.story().iter().any(|line| line.contains('%')), "{:?}", told.story());
 }
@@ -69,10 +82,10 @@ async fn r10_3_a_budget_that_is_not_used_up_ends_nothing() {
 async fn r10_3_dollars_of_an_unfinished_turn_count_where_the_model_has_prices() {
     let priced = "models: { one: { prices: { input: 1000, output: 1000, cache_read: 1, write_5m: 1, write_1h: 1 }, as_of: 2026-11-01 } }\n";
     let more = format!("engines: {{ SCRIPTED }}\nstop: {{ cost_budget_usd: 2 }}\n{priced}");
-    let told = Story::new("model: one", &more, FIVE).run().await;
+    let told = Story::new("model: one", &more, &script(&["true", ENDLESS])).run().await;
     assert_eq!(requests(&told), [("Stopped".to_owned(), 2)], "a dollar a request");
     assert_eq!(told.outcome, Outcome::BudgetExhausted);
-    let unpriced = story("cost_budget_usd: 2").run().await;
+    let unpriced = story("cost_budget_usd: 2", &WRITES).run().await;
     assert_eq!(requests(&unpriced).len(), 2, "without prices the turn's own report counts, at its end");
 }
 
@@ -81,28 +94,24 @@ async fn r10_3_agents_of_a_block_see_what_all_of_them_have_used() {
     let agents = "model: one, writes: [] }\n  - { name: second, model: one, writes: []";
     let block = "      - { name: both, parallel: [{ name: one, agent: builder }, { name: two, agent: second }] }\n\
                  engines: { SCRIPTED }\nstop: { token_budget: 5000 }\n";
-    let turn = |first: &str| {
-        let usage = "{ input: 900, output: 100, cache_read: 0, cache_write: 0 }";
-        let rest = "{ run: 'true' }, { run: 'true' }, { run: 'true' }";
-        format!("[{{ usage: {usage}, do: [{first}{rest}] }}]")
-    };
-    let (waits, comes) = ("{ run: 'until [ -e ../two ]; do sleep 0.01; done' }, ", "{ run: 'touch ../two' }, ");
-    let of_block = format!("one: {}, two: {}", turn(waits), turn(comes));
-    let one = "[{ usage: { input: 900, output: 100, cache_read: 0, cache_write: 0 } }]";
-    let script = format!("phases: {{ build: {one}, polish: {one}, {of_block} }}");
+    // The first makes its second call when the other has made one, which makes its second when the first has ended.
+    let first = ["until [ -e ../two ]; do sleep 0.01; done", ENDLESS];
+    let ended = "until [ $(grep -c '\"type\":\"agent_end\"' .fia/runs/*/events.jsonl) = 3 ]; do sleep 0.01; done";
+    let second = [&format!("touch ../two; {ended}"), ENDLESS];
+    let (alone, first, second) = (turn(&[]), turn(&first), turn(&second));
+    let script = format!("phases: {{ build: {alone}, polish: {alone}, one: {first}, two: {second} }}");
     let told = Story::new(agents, block, &script).run().await;
     assert_eq!(told.outcome, Outcome::BudgetExhausted);
-    let (ended, made): (Vec<_>, Vec<_>) = requests(&told)[2..].iter().cloned().unzip();
-    assert_eq!(ended, ["Stopped", "Stopped"]);
-    assert!((3..=4).contains(&made.iter().sum::<u32>()), "three are left, and one may be under way: {made:?}");
+    let stopped = ("Stopped".to_owned(), 2);
+    assert_eq!(requests(&told)[2..], [stopped.clone(), stopped], "three were left, and one was under way");
 }
 
 #[tokio::test]
 async fn r10_3_breadth_is_looked_at_before_a_phase() {
-    let told = story("breadth_ceiling: 3").run().await;
+    let told = story("breadth_ceiling: 3", &WRITES).run().await;
     assert_eq!(told.story()[2..], ["turn Completed", "build ends: Success", "breadth_exceeded"]);
     assert_eq!(told.reason, "the run has changed 4 paths, `breadth_ceiling` allows 3");
-    assert_eq!(story("breadth_ceiling: 4").run().await.outcome, Outcome::GoalMet);
+    assert_eq!(story("breadth_ceiling: 4", &WRITES).run().await.outcome, Outcome::GoalMet);
 }
 
 #[tokio::test]

@@ -332,9 +332,7 @@ async fn r10_8_a_billing_key_is_named_once_an_engine_and_never_its_value() {
     let engines =
         "engines: { SCRIPTED, claude: { program: PROGRAM, env: { ANTHROPIC_API_KEY: very-secret-value } } }\n";
     let mut story = Story::new(builder, engines, "phases: {}");
-    story.env.write_home("claude", program);
-    let path = story.env.home().join("claude");
-    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = story.env.write_program(story.env.home().join("claude"), program);
     story.reconfigure("PROGRAM", &path.display().to_string());
     let told = story.run().await;
     let named: Vec<_> = told.story().into_iter().filter(|line| line.contains("bills")).collect();

@@ -144,9 +144,7 @@ async fn r10_5_a_request_to_stop_ends_the_look_at_a_fallback() {
     let fallbacks = "model: one, fallbacks: [ { coding_agent: pi, model: p/m } ]";
     let script = "phases: { build: [{ fail: { kind: login } }] }";
     let mut story = Story::new(fallbacks, "engines: { SCRIPTED, pi: { program: /HANGS } }\n", script);
-    let hangs = story.env.home().join("hangs");
-    std::fs::write(&hangs, "#!/bin/sh\nexec sleep 600\n").unwrap();
-    std::fs::set_permissions(&hangs, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let hangs = story.env.write_program(story.env.home().join("hangs"), "#!/bin/sh\nexec sleep 600\n");
     story.reconfigure("/HANGS", hangs.to_str().unwrap());
     let told = story
         .run_with(Box::new(|record, outside| {

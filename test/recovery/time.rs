@@ -44,16 +44,24 @@ fn in_a_tool() -> Story {
     Story::new("model: one", &format!("{SCRIPTED}{stop}"), &script)
 }
 
-/// Once the tool is at work, lets a span pass at once, and then lets the tool end.
-async fn tool_that_takes(env: &TestEnv, span: Duration) {
-    let work = env.work();
-    while !work.with_file_name("started").exists() {
+/// Once a tool is at work, lets a span pass at once.
+async fn passes_in_a_tool(env: &TestEnv, span: Duration) {
+    let started = env.work().with_file_name("started");
+    // By the clock on the wall: that of the story may stand still.
+    let patience = std::time::Instant::now() + Duration::from_secs(60);
+    while std::fs::remove_file(&started).is_err() {
+        assert!(std::time::Instant::now() < patience, "no tool is at work");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     pause(true);
     tokio::time::advance(span).await;
     pause(false);
-    std::fs::write(work.with_file_name("go"), "").expect("a file");
+}
+
+/// The same, and then lets the tool end.
+async fn tool_that_takes(env: &TestEnv, span: Duration) {
+    passes_in_a_tool(env, span).await;
+    std::fs::write(env.work().with_file_name("go"), "").expect("a file");
 }
 
 #[tokio::test]
@@ -71,6 +79,28 @@ async fn r10_3_the_time_of_a_phase_does_not_stand_still_for_a_tool() {
     let (told, ()) = tokio::join!(story.run(), tool_that_takes(&env, Duration::from_secs(91 * 60)));
     assert_eq!(deaths(&told), ["timeout: the phase ran into its time limit"]);
     assert_eq!(told.outcome, Outcome::GoalMet);
+}
+
+#[tokio::test]
+async fn r11_4_a_breach_is_undone_when_the_leg_ran_into_its_time_limit() {
+    let breach = "echo x > README; touch ../started; exec sleep 600";
+    let script = format!("phases: {{ build: [{{ do: [{{ run: {breach:?} }}] }}] }}");
+    let stop = "stop: { phase_timeout_minutes: 90 }\n";
+    let mut story = Story::new("model: one, writes: [src/]", &format!("{SCRIPTED}{stop}"), &script);
+    let env = Rc::clone(&story.env);
+    let both_legs = async {
+        for _ in 0..2 {
+            passes_in_a_tool(&env, Duration::from_secs(91 * 60)).await;
+        }
+    };
+    let (told, ()) = tokio::join!(story.run(), both_legs);
+    assert_eq!(deaths(&told), ["timeout: the phase ran into its time limit"]);
+    let undone = told.of(|event| match event {
+        Event::PermissionRetry(retry) => Some((retry.undone.len(), retry.again)),
+        _ => None,
+    });
+    assert_eq!((undone, told.outcome), (vec![(1, true), (1, false)], Outcome::BlockedByGate));
+    assert_eq!(env.read("README"), "a repository for tests\n");
 }
 
 #[tokio::test]

@@ -1,12 +1,13 @@
 //! A program under test: started in its own process group, read to its end, never left behind.
 
+use std::cell::Cell;
 use std::fmt;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
@@ -14,11 +15,16 @@ use serde_json::Value;
 /// How long a program may take. No test comes near it.
 const LIMIT: Duration = Duration::from_secs(120);
 
+/// How long a test waits before it looks again.
+const LOOK: Duration = Duration::from_millis(5);
+
 /// A program that runs. Dropped, its process group is killed.
 pub(crate) struct Running {
     group: Pid,
-    pub(crate) status: Receiver<ExitStatus>,
-    output: Option<(JoinHandle<String>, JoinHandle<String>)>,
+    status: Receiver<ExitStatus>,
+    ended: Cell<Option<ExitStatus>>,
+    stdout: Output,
+    stderr: Output,
 }
 
 impl Running {
@@ -31,11 +37,11 @@ impl Running {
         let text = stdin.to_owned();
         // A program that ends without reading its input is no fault of the test's.
         std::thread::spawn(move || drop(pipe.write_all(text.as_bytes())));
-        let stdout = read(child.stdout.take().expect("stdout is piped"));
-        let stderr = read(child.stderr.take().expect("stderr is piped"));
+        let stdout = Output::of(child.stdout.take().expect("stdout is piped"));
+        let stderr = Output::of(child.stderr.take().expect("stderr is piped"));
         let (sender, status) = channel();
         std::thread::spawn(move || sender.send(child.wait().expect("a child that nobody else waits for")));
-        Self { group, status, output: Some((stdout, stderr)) }
+        Self { group, status, ended: Cell::new(None), stdout, stderr }
     }
 
     /// Sends a signal to the whole group.
@@ -43,12 +49,33 @@ impl Running {
         kill_process_group(self.group, signal).expect("a group that is there");
     }
 
+    /// What it has printed so far.
+    pub(crate) fn printed(&self) -> String {
+        self.stdout.text()
+    }
+
+    /// Looks until what a test waits for is there; the program must not end before.
+    pub(crate) fn until(&self, wanted: &str, mut look: impl FnMut() -> bool) {
+        let patience = Instant::now() + LIMIT;
+        while !look() {
+            let over = self.status.recv_timeout(LOOK).ok();
+            self.ended.set(self.ended.get().or(over));
+            let ended = self.ended.get().is_some();
+            // What it did last counts too.
+            if ended && look() {
+                return;
+            }
+            let how = if ended { "the program ended" } else { "too long" };
+            let all = || format!("{}-- stderr\n{}", self.stdout.text(), self.stderr.text());
+            assert!(!ended && Instant::now() < patience, "{how} without {wanted}\n-- stdout\n{}", all());
+        }
+    }
+
     /// Waits for the end of the program and of its output.
-    pub(crate) fn finish(mut self) -> Finished {
-        let status = self.status.recv_timeout(LIMIT).expect("an end within the limit");
-        let (stdout, stderr) = self.output.take().expect("taken once, as this consumes it");
-        let text = |reader: JoinHandle<String>| reader.join().expect("a reader that does not panic");
-        Finished { status, stdout: text(stdout), stderr: text(stderr) }
+    pub(crate) fn finish(self) -> Finished {
+        let wait = || self.status.recv_timeout(LIMIT).expect("an end within the limit");
+        let status = self.ended.get().unwrap_or_else(wait);
+        Finished { status, stdout: self.stdout.whole(), stderr: self.stderr.whole() }
     }
 }
 
@@ -59,12 +86,56 @@ impl Drop for Running {
     }
 }
 
-fn read(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        pipe.read_to_end(&mut bytes).expect("a pipe");
-        String::from_utf8_lossy(&bytes).into_owned()
-    })
+/// What a program prints, read as it comes.
+struct Output {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    /// Closed at its end.
+    open: Receiver<()>,
+}
+
+impl Output {
+    fn of(mut pipe: impl Read + Send + 'static) -> Self {
+        let bytes = Arc::<Mutex<Vec<u8>>>::default();
+        let (kept, (closes, open)) = (Arc::clone(&bytes), channel());
+        std::thread::spawn(move || {
+            let mut some = [0; 64 * 1024];
+            loop {
+                match pipe.read(&mut some) {
+                    Ok(0) => break,
+                    Ok(count) => kept.lock().expect("no reader panics with it").extend_from_slice(&some[..count]),
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) => panic!("a pipe: {error}"),
+                }
+            }
+            drop(closes);
+        });
+        Self { bytes, open }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes.lock().expect("no reader panics with it")).into_owned()
+    }
+
+    fn whole(&self) -> String {
+        let over = self.open.recv_timeout(LIMIT);
+        assert_eq!(over, Err(RecvTimeoutError::Disconnected), "its output is held open: {}", self.text());
+        self.text()
+    }
+}
+
+/// Waits for a child whose output somebody else reads, or nobody.
+pub(crate) fn wait(child: &mut Child) -> ExitStatus {
+    let patience = Instant::now() + LIMIT;
+    loop {
+        if let Some(status) = child.try_wait().expect("a child of ours") {
+            return status;
+        }
+        if Instant::now() > patience {
+            drop(child.kill());
+            panic!("no end within the limit");
+        }
+        std::thread::sleep(LOOK);
+    }
 }
 
 /// Runs a command to its end, with an empty stdin.

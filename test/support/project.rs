@@ -6,8 +6,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
-use std::sync::mpsc::RecvTimeoutError;
-use std::time::Duration;
 
 use fia::event::wire::Line;
 use fia::event::{AgentStart, Event, Outcome, Record, SessionRotation};
@@ -16,9 +14,6 @@ use serde_json::Value;
 
 use super::program::{self, Finished, Running};
 use super::test_env::TestEnv;
-
-/// How long a test waits before it looks at a log again.
-const LOOK: Duration = Duration::from_millis(5);
 
 /// The engine that every project works on, unless its configuration says otherwise.
 const ENGINE: &str = "\
@@ -123,15 +118,13 @@ impl Project {
 
     /// Waits until the log of its newest run has a record of this type.
     pub(crate) fn wait_for(&self, running: &Running, kind: &str) {
-        let wanted = format!("\"type\":\"{kind}\"");
-        while let Err(RecvTimeoutError::Timeout) = running.status.recv_timeout(LOOK) {
-            let log = self.runs().pop().map(|run| self.env.work().join(".fia/runs").join(run).join("events.jsonl"));
-            let text = log.and_then(|log| fs::read_to_string(log).ok()).unwrap_or_default();
-            if text.contains(&wanted) {
-                return;
-            }
-        }
-        panic!("the run ended without a record `{kind}`");
+        running.until(kind, || self.runs().pop().is_some_and(|run| self.has_record(&run, kind)));
+    }
+
+    /// Whether a record of this type stands in the log of a run.
+    pub(crate) fn has_record(&self, run: &str, kind: &str) -> bool {
+        let log = self.env.work().join(".fia/runs").join(run).join("events.jsonl");
+        fs::read_to_string(log).is_ok_and(|log| log.contains(&format!("\"type\":\"{kind}\"")))
     }
 
     /// What `fia` printed and how it ended, without what differs from run to run.

@@ -68,6 +68,20 @@ impl TestEnv {
         write(&self.home().join(path), text);
     }
 
+    /// Writes a program of the work tree, or at an absolute path, and gives its place.
+    ///
+    /// A process of its own does it: what another test starts in that moment would inherit the open file, and a program
+    /// that is open for writing cannot be run.
+    pub(crate) fn write_program(&self, path: impl AsRef<Path>, text: &str) -> PathBuf {
+        let place = self.work().join(path);
+        std::fs::create_dir_all(place.parent().expect("a path in a folder")).expect("a folder");
+        let script = "printf %s \"$2\" > \"$1\" && chmod 755 \"$1\"";
+        let mut command = self.command("sh");
+        let written = command.args(["-c", script, "sh"]).arg(&place).arg(text).status().expect("sh starts");
+        assert!(written.success(), "{}", place.display());
+        place
+    }
+
     /// Reads a file of the work tree.
     pub(crate) fn read(&self, path: &str) -> String {
         let path = self.work().join(path);

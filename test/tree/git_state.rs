@@ -120,10 +120,12 @@ fn r11_4_branches_of_other_work_trees_and_other_runs_are_left_alone() {
 #[test]
 fn a_work_tree_that_another_git_is_adding_is_waited_for() {
     let scratch = Scratch::with(&[("a", "1")]);
-    // As git leaves it for a moment: `commondir` is there and empty. The adding ends while the leg is looked at.
+    // As git leaves it for a moment: `commondir` is there and empty.
     scratch.sh("mkdir -p .git/worktrees/half && cd .git/worktrees/half && echo /nowhere > gitdir && : > commondir");
     assert!(scratch.sh("git worktree list 2>&1 || :").contains("commondir"));
-    let finishes = "(sleep 0.1; rm -r .git/worktrees/half) >/dev/null 2>&1 & git branch new";
+    // The adding ends while the leg is looked at: a pipe waits for its reader, who then finds it empty.
+    let finishes = "git branch new; cd .git/worktrees/half; rm commondir; mkfifo commondir
+        timeout 60 sh -c 'exec 3> commondir; rm -r ../half' >/dev/null 2>&1 &";
     let end = scratch.leg(&mut scratch.tree(), &may_write(&[]), finishes);
     assert_eq!((end.git.put_back.len(), end.git.not_put_back), (1, Vec::new()));
     assert_eq!(scratch.sh("git branch --format='%(refname)'"), "refs/heads/main\n");
