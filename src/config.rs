@@ -38,7 +38,7 @@ pub use advice::{Facts, advise};
 pub use choice::Choice;
 pub(crate) use choice::level_fits;
 pub(crate) use files::{is_schema_file, read_text};
-pub use load::{Draft, FILE_NAME, Loaded, Surroundings, draft, find, load};
+pub use load::{Draft, FILE_NAME, Loaded, Surroundings, data_dir, draft, find, load};
 pub(crate) use problem::did_you_mean;
 pub use problem::{ConfigError, Problem, Warning};
 pub use schema::json_schema;

@@ -15,6 +15,7 @@ use ps as system;
 pub mod zone;
 
 use std::io;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
@@ -172,7 +173,12 @@ pub fn host_name() -> String {
 ///
 /// When the system does not say.
 pub fn boot_id() -> io::Result<String> {
-    system::boot_id()
+    static KNOWN: OnceLock<String> = OnceLock::new();
+    if let Some(known) = KNOWN.get() {
+        return Ok(known.clone());
+    }
+    let boot_id = system::boot_id()?;
+    Ok(KNOWN.get_or_init(|| boot_id).clone())
 }
 
 /// Looks up when a process started.

@@ -50,10 +50,12 @@ pub struct RunState {
     pub ended: bool,
     /// What a phase brought about, until it is written as the end of the stretch.
     pub ending: Option<(Outcome, String)>,
-    /// Steps that have been touched, by their own names.
-    pub steps: BTreeMap<StepName, StepState>,
+    /// Steps that have been touched, by their own names, in the order of the first touch.
+    pub steps: IndexMap<StepName, StepState>,
     /// Phases in the order of their first start.
     pub phases: IndexMap<PhaseName, PhaseState>,
+    /// How many of them are open.
+    pub open: usize,
     /// Which session each agent has.
     pub agents: AgentMap,
     /// Position in its list of engines that an agent was relayed to.
@@ -286,7 +288,7 @@ impl RunState {
 
     /// The phases that are open now.
     pub fn open_phases(&self) -> impl Iterator<Item = (&PhaseName, &PhaseState)> {
-        self.phases.iter().filter(|(_, phase)| phase.progress == Progress::Open)
+        self.phases.iter().filter(|(_, phase)| phase.progress == Progress::Open).take(self.open)
     }
 
     /// The last envelope of a step.

@@ -5,6 +5,7 @@
 
 mod prefix;
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -12,15 +13,15 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use tokio::process::Command;
 
 use super::present::missing_checks;
 use super::project::{Setup, program, warn};
 use super::report::CliError;
 use super::{paint_stdout, width_stdout};
-use crate::engine::{self, Facts, LoginCheck, MidPhase, SESSION_MARKERS};
+use crate::engine::{self, Facts, LoginCheck, MidPhase};
 use crate::ids::EngineName;
-use crate::plan::Plan;
+use crate::plan::{EngineSettings, Plan};
+use crate::process::{self, CommandSpec, Exit, Said};
 use crate::view::json;
 use crate::view::numbers::count;
 use crate::view::table::{Align, Table};
@@ -146,15 +147,17 @@ async fn rows(setup: &Setup) -> Vec<Row> {
 async fn row(setup: &Setup, name: EngineName) -> Row {
     let (top, adapter) = (&setup.top, engine::for_name(name));
     let facts = adapter.facts();
-    let settings = crate::plan::build::engines(&setup.loaded.config);
-    let configured = settings.get(&name).and_then(|settings| settings.program.clone());
-    let program = program(name, configured.as_deref(), top);
+    let settings = crate::plan::build::engines(&setup.loaded.config).swap_remove(&name).unwrap_or_default();
+    let program = program(name, settings.program.as_deref(), top);
     let version = match &program {
-        Some(program) => ask(program, facts.version_args, top).await.and_then(|said| version_in(&said.1)),
+        Some(_) => {
+            let said = ask(&engine::question(facts, &settings, top, facts.version_args)).await;
+            said.and_then(|said| version_in(&said.text))
+        }
         None => None,
     };
     let login = match &program {
-        Some(program) => login(program, facts, top).await,
+        Some(_) => login(facts, &settings, top).await,
         None => Login::Unknown,
     };
     let capabilities = adapter.capabilities();
@@ -177,16 +180,9 @@ async fn row(setup: &Setup, name: EngineName) -> Row {
     }
 }
 
-/// Runs a program for what it prints; whether it succeeded, and the text. Nothing when it cannot or takes too long.
-async fn ask(program: &Path, args: &[&str], top: &Path) -> Option<(bool, String)> {
-    let mut command = Command::new(program);
-    command.args(args).current_dir(top).stdin(Stdio::null()).kill_on_drop(true);
-    for marker in SESSION_MARKERS {
-        command.env_remove(marker);
-    }
-    let output = tokio::time::timeout(ASK_LIMIT, command.output()).await.ok()?.ok()?;
-    let text = [output.stdout, output.stderr].concat();
-    Some((output.status.success(), String::from_utf8_lossy(&text).into_owned()))
+/// Asks a CLI something. Nothing when it cannot be started or takes too long.
+async fn ask(spec: &CommandSpec) -> Option<Said> {
+    process::ask(spec, tokio::time::sleep(ASK_LIMIT)).await.ok()?.ok()
 }
 
 /// The first word of a text that looks like a version.
@@ -195,15 +191,18 @@ fn version_in(text: &str) -> Option<String> {
     text.split(|letter: char| letter.is_whitespace() || letter == 'v').find(is_version).map(str::to_owned)
 }
 
-async fn login(program: &Path, facts: &Facts, top: &Path) -> Login {
-    let set = |name: &&&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    if facts.login_keys.iter().find(set).is_some() {
+async fn login(facts: &Facts, settings: &EngineSettings, top: &Path) -> Login {
+    let variable = |name: &str| match settings.env.get(name) {
+        Some(configured) => configured.as_ref().map(OsString::from),
+        None => std::env::var_os(name),
+    };
+    if facts.login_keys.iter().any(|name| variable(name).is_some_and(|value| !value.is_empty())) {
         return Login::Key;
     }
     if let Some(trace) = facts.login_trace {
-        let folder = match std::env::var_os(trace.variable) {
+        let folder = match variable(trace.variable) {
             Some(folder) => PathBuf::from(folder),
-            None => PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(trace.folder),
+            None => PathBuf::from(variable("HOME").unwrap_or_default()).join(trace.folder),
         };
         if !folder.join(trace.file).exists() {
             return Login::No;
@@ -211,9 +210,9 @@ async fn login(program: &Path, facts: &Facts, top: &Path) -> Login {
     }
     match facts.login_check {
         LoginCheck::None | LoginCheck::ArgsAndModel(_) => Login::Unknown,
-        LoginCheck::Args(args) => match ask(program, args, top).await {
-            Some((true, _)) => Login::Yes,
-            Some((false, _)) => Login::No,
+        LoginCheck::Args(words) => match ask(&engine::question(facts, settings, top, words)).await {
+            Some(Said { exit: Exit::Code(0), .. }) => Login::Yes,
+            Some(_) => Login::No,
             None => Login::Unknown,
         },
     }

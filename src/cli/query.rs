@@ -8,19 +8,18 @@ use chrono::Utc;
 use clap::Args;
 
 use super::project::Project;
-use super::reading::{self, life, projection};
+use super::reading::{self, Known, life, projection};
 use super::report::CliError;
 use super::worktree;
 use super::{from_here, paint_stdout, say, width_stdout};
 use crate::event::Event;
 use crate::event::wire::Line;
 use crate::run::orphan;
-use crate::store::{Entry, LogReader, RunDir, StoreError, Tail, offset_of_last};
+use crate::store::{DataDir, Entry, LogReader, RunDir, StoreError, Tail, offset_of_last};
 use crate::view::ending::{Brake, Ending};
 use crate::view::frame::Frame;
 use crate::view::human::handle;
 use crate::view::json::{self, AgentList, PhaseList, RunList, Shown};
-use crate::view::projection::Projection;
 use crate::view::tables::{self, Life};
 
 /// Which run.
@@ -61,8 +60,9 @@ pub(super) fn runs(args: &RunsArgs) -> Result<ExitCode, CliError> {
 
 /// Shows a run.
 pub(super) fn show(args: &RunArg) -> Result<ExitCode, CliError> {
-    let (projection, life, dir) = one(args)?;
-    let brake = Brake::of(&reading::data()?);
+    let data = reading::data()?;
+    let Known { dir, life, projection } = one(&data, args)?;
+    let brake = Brake::of(&data);
     let frame = frame(&dir, projection.run.stretches)?;
     let mut out = io::stdout().lock();
     if args.json {
@@ -80,7 +80,7 @@ pub(super) fn show(args: &RunArg) -> Result<ExitCode, CliError> {
 
 /// Lists the phases of a run.
 pub(super) fn phases(args: &RunArg) -> Result<ExitCode, CliError> {
-    let (projection, ..) = one(args)?;
+    let Known { projection, .. } = one(&reading::data()?, args)?;
     let mut out = io::stdout().lock();
     if args.json {
         json::write(&mut out, &PhaseList::of(&projection))?;
@@ -92,7 +92,7 @@ pub(super) fn phases(args: &RunArg) -> Result<ExitCode, CliError> {
 
 /// Lists the agents of a run.
 pub(super) fn agents(args: &RunArg) -> Result<ExitCode, CliError> {
-    let (projection, ..) = one(args)?;
+    let Known { projection, .. } = one(&reading::data()?, args)?;
     let mut out = io::stdout().lock();
     if args.json {
         json::write(&mut out, &AgentList::of(&projection))?;
@@ -102,17 +102,16 @@ pub(super) fn agents(args: &RunArg) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn one(args: &RunArg) -> Result<(Projection, Life, RunDir), CliError> {
-    let data = reading::data()?;
-    let dir = reading::find(&data, args.run.as_deref())?;
-    let life = life(&data, &dir)?;
+fn one(data: &DataDir, args: &RunArg) -> Result<Known, CliError> {
+    let dir = reading::find(data, args.run.as_deref())?;
+    let life = life(data, &dir)?;
     let projection = projection(&dir, life)?.ok_or_else(|| {
         CliError::usage(format!("run `{}` has no records", dir.run()), "it was killed before it began; start another")
     })?;
     if life == Life::Gone && projection.run.outcome.is_none() {
         name_orphans(&dir)?;
     }
-    Ok((projection, life, dir))
+    Ok(Known { dir, life, projection })
 }
 
 /// Names the engines that a killed fia left at work; a reading command ends nothing.

@@ -12,7 +12,7 @@ use chrono::Utc;
 use super::project::Project;
 use super::report::CliError;
 use super::say;
-use crate::config::{self, Surroundings};
+use crate::config;
 use crate::event::Record;
 use crate::event::wire::Line;
 use crate::host::Presence;
@@ -32,8 +32,7 @@ pub(super) fn data() -> Result<DataDir, CliError> {
     }
     let Some(top) = plain_top(&start) else { return Project::open(None).map(|project| project.data) };
     let file = config::find(&start, &top, None, std::env::var_os("FIA_CONFIG").as_deref());
-    let loaded = config::load(file.as_deref(), Surroundings { top: &top, engines: &[] })?;
-    let path = top.join(loaded.config.data_dir());
+    let path = top.join(config::data_dir(file.as_deref(), &top)?);
     Ok(DataDir::new(solid::resolved(&path)))
 }
 

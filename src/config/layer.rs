@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::builtin;
 use super::document::Document;
-use super::pointer::below;
+use super::pointer::{self, below};
 use super::problem::BUILT_IN;
 use super::table::{DEFAULT_CEILING, STOP, Shape};
 use crate::ids::EngineName;
@@ -47,7 +47,7 @@ impl Layers {
         layers.lay("", &file.value, &|at| place(file, at));
         for name in file.value["checks"].as_object().into_iter().flat_map(Map::keys) {
             let at = below(&below("/checks", name), "timeout_minutes");
-            if file.value.pointer(&at).is_none() {
+            if pointer::at(&file.value, &at).is_none() {
                 layers.set(&at, json!(DEFAULT_CHECK_MINUTES), BUILT_IN.to_owned());
             }
         }
@@ -57,7 +57,7 @@ impl Layers {
 
     /// The value at `pointer`.
     pub(crate) fn get(&self, pointer: &str) -> Option<&Value> {
-        self.values.pointer(pointer)
+        pointer::at(&self.values, pointer)
     }
 
     /// Puts one value in, with its origin.
@@ -169,8 +169,7 @@ fn place(file: &Document, pointer: &str) -> String {
 
 /// The place of `pointer` in `values`, made where it is not there.
 fn slot<'v>(values: &'v mut Value, pointer: &str) -> &'v mut Value {
-    pointer.split('/').skip(1).fold(values, |value, segment| {
-        let key = segment.replace("~1", "/").replace("~0", "~");
+    pointer::segments(pointer).fold(values, |value, key| {
         if value.is_array() {
             let index = key.parse::<usize>().ok();
             return index.and_then(|index| value.get_mut(index)).expect("lists are laid whole, agents pushed first");

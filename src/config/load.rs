@@ -8,15 +8,18 @@ use serde_json::Value;
 
 use super::document::Document;
 use super::files::{Files, read_text};
-use super::findings::Degraded;
+use super::findings::{Degraded, Findings};
 use super::layer::Layers;
 use super::problem::{BUILT_IN, ConfigError, Problem, Warning};
 use super::table::{FILE, MAX_FALLBACKS};
-use super::{Config, found};
+use super::{Config, found, pointer};
 use crate::ids::EngineName;
 
 /// The name of the file.
 pub const FILE_NAME: &str = "fia.config.yaml";
+
+/// The data directory that ships, as the built-in layer says too.
+const DATA_DIR: &str = ".fia";
 
 /// What a config is read against.
 #[derive(Debug, Clone, Copy)]
@@ -81,15 +84,7 @@ pub fn load(path: Option<&Path>, around: Surroundings<'_>) -> Result<Loaded, Con
 ///
 /// When the file cannot be read at all.
 pub fn draft(path: Option<&Path>, around: Surroundings<'_>) -> Result<Draft, ConfigError> {
-    let (shown, text) = match path {
-        Some(path) => {
-            let shown = path.strip_prefix(around.top).unwrap_or(path).display().to_string();
-            let text = read_text(path).map_err(|message| Problem::with(&shown, message))?;
-            (shown, text)
-        }
-        None => (BUILT_IN.to_owned(), String::new()),
-    };
-    let (document, mut findings) = Document::read(&shown, text, FILE);
+    let (document, mut findings) = read(path, around.top)?;
     findings.problems.extend(roster_problems(&document));
     let mut layers = Layers::new(&document, around.engines, &found::checks(around.top));
     let mut files = Files::new(path, around.top);
@@ -104,6 +99,27 @@ pub fn draft(path: Option<&Path>, around: Surroundings<'_>) -> Result<Draft, Con
     let not_served = findings.not_served;
     let config = Config { document, layers, prompts, schemas, judge_files, not_served };
     Ok(Draft { loaded: Loaded { config, warnings }, problems: findings.problems })
+}
+
+/// Where runs are kept by the file at `path`, or without one: what commands that only read need to know. Neither
+/// what ships nor another file is read for it.
+///
+/// # Errors
+///
+/// Every problem of the file itself.
+pub fn data_dir(path: Option<&Path>, top: &Path) -> Result<String, ConfigError> {
+    let (document, findings) = read(path, top)?;
+    ConfigError::unless_empty(findings.problems)?;
+    let written = pointer::at(&document.value, "/defaults/data_dir").and_then(Value::as_str);
+    Ok(written.unwrap_or(DATA_DIR).to_owned())
+}
+
+/// Reads the file itself, without those that it names.
+fn read(path: Option<&Path>, top: &Path) -> Result<(Document, Findings), ConfigError> {
+    let Some(path) = path else { return Ok(Document::read(BUILT_IN, String::new(), FILE)) };
+    let shown = path.strip_prefix(top).unwrap_or(path).display().to_string();
+    let text = read_text(path).map_err(|message| Problem::with(&shown, message))?;
+    Ok(Document::read(&shown, text, FILE))
 }
 
 /// The warning about a knob: the default that stands may be that of the agent's `defaults`.

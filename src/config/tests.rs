@@ -272,3 +272,19 @@ fn a_wildcard_matches_the_whole_text() {
         assert_eq!(wildcard(pattern, text), matches, "{pattern} {text}");
     }
 }
+
+#[test]
+fn r3_1_commands_that_only_read_find_the_data_directory_of_the_whole_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(FILE_NAME);
+    let around = Surroundings { top: folder.path(), engines: &[] };
+    assert_eq!(data_dir(None, folder.path()).unwrap(), load(None, around).unwrap().config.data_dir());
+    for text in ["", "defaults: { data_dir: state/fia }", "defaults:\n  model: m"] {
+        fs::write(&file, text).unwrap();
+        let whole = load(Some(&file), around).unwrap().config.data_dir();
+        assert_eq!(data_dir(Some(&file), folder.path()).unwrap(), whole, "{text}");
+    }
+    fs::write(&file, "defaults: { data_dirr: state }").unwrap();
+    let (light, whole) = (data_dir(Some(&file), folder.path()).unwrap_err(), load(Some(&file), around).unwrap_err());
+    assert_eq!(light.to_string(), whole.to_string());
+}

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::*;
 
 fn schema(name: &str) -> Schema {
-    Schema::compile(name, built_in(name).unwrap()).unwrap()
+    Schema::built_in(name).unwrap()
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::{Run, RunError};
 use crate::event::{Event, ExternalChange, Order, PathChange, TreeChanged};
 use crate::ids::AgentName;
 use crate::plan::{Plan, Writes};
-use crate::tree::{self, LegEnd, LegStart, NotRestored, Tree, TreeError};
+use crate::tree::{self, LegEnd, LegStart, NotRestored, Snapshot, Tree, TreeError};
 
 /// Paths that a reason names.
 const SHOWN: usize = 5;
@@ -179,6 +179,10 @@ impl Run {
     /// SHA-256 over path and present content of all that the run has changed.
     pub(super) async fn tree_digest(&self) -> Result<String, RunError> {
         let paths: Vec<_> = self.with_state(|state| state.changed.keys().cloned().collect());
-        self.guard.with(move |tree| Ok(tree::digest(paths.iter(), &tree.snapshot()?))).await
+        let look = move |tree: &mut Tree| {
+            let now = if paths.is_empty() { Snapshot::default() } else { tree.snapshot()? };
+            Ok(tree::digest(paths.iter(), &now))
+        };
+        self.guard.with(look).await
     }
 }

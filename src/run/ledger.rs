@@ -60,16 +60,9 @@ impl Ledger {
             event,
             Event::RunStart(_) | Event::AgentEnd(_) | Event::SessionRotation(_) | Event::SessionRetired(_)
         );
-        // Borders, and what somebody outside may be waited for with.
-        let border = matches!(
-            event,
-            Event::PhaseStart(_)
-                | Event::PhaseEnd(_)
-                | Event::RunStart(_)
-                | Event::RunEnd(_)
-                | Event::Waiting(_)
-                | Event::Approval(_)
-        );
+        // What takes its time, what somebody outside may be waited for with, and the end. The end of a phase is
+        // followed by one of them at once.
+        let border = matches!(event, Event::PhaseStart(_) | Event::RunEnd(_) | Event::Waiting(_) | Event::Approval(_));
         let waits = matches!(event, Event::Context(_) | Event::ToolCall(_));
         let record =
             if waits { self.journal.hold(now, phase, event)? } else { self.journal.append(now, phase, event)? };

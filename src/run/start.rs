@@ -1,7 +1,7 @@
 //! The beginning of a stretch: lock, directory, log, and the first record.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
@@ -17,7 +17,7 @@ use super::sessions::Sessions;
 use super::site::{self, Site};
 use super::stop::StopFiles;
 use super::{Bells, Run, RunError, Watch, interrupted, orphan};
-use crate::envelope::{Schema, built_in};
+use crate::envelope::Schema;
 use crate::event::{Event, FORMAT, RunStart};
 use crate::host::zone::Zone;
 use crate::host::{self, Mark};
@@ -451,10 +451,13 @@ fn secrets(plan: &Plan) -> Mask {
 /// The schemas of all envelope types that the plan asks for.
 fn schemas(plan: &Plan) -> Result<BTreeMap<String, Schema>, crate::envelope::SchemaError> {
     let mut schemas = BTreeMap::new();
-    for output in plan.steps.iter().flat_map(outputs) {
-        if let Some(source) = plan.schemas.get(output).cloned().or_else(|| built_in(output)) {
-            schemas.insert(output.to_owned(), Schema::compile(output, source)?);
-        }
+    let wanted: BTreeSet<&str> = plan.steps.iter().flat_map(outputs).collect();
+    for output in wanted {
+        let schema = match plan.schemas.get(output) {
+            Some(source) => Some(Schema::compile(output, source.clone())?),
+            None => Schema::built_in(output),
+        };
+        schemas.extend(schema.map(|schema| (output.to_owned(), schema)));
     }
     Ok(schemas)
 }

@@ -24,7 +24,7 @@ impl RunState {
             Stage::Blank
         } else if self.ended {
             Stage::Ended
-        } else if self.open_phases().next().is_some() {
+        } else if self.open > 0 {
             Stage::InPhase
         } else {
             Stage::Between
@@ -194,10 +194,8 @@ impl RunState {
         self.ending = None;
         self.verdict_is_new = false;
         self.reused = 0;
+        self.cut_open_phases_off();
         for phase in self.phases.values_mut() {
-            if phase.progress == Progress::Open {
-                phase.progress = Progress::Interrupted;
-            }
             // Whoever resumes allows the waiting anew.
             (phase.waits, phase.waits_since) = (0, None);
         }
@@ -221,9 +219,14 @@ impl RunState {
         self.spend.earlier_ms += end.elapsed_ms;
         self.last_end = Some(end.clone());
         self.ended = true;
-        for phase in self.phases.values_mut().filter(|phase| phase.progress == Progress::Open) {
+        self.cut_open_phases_off();
+    }
+
+    fn cut_open_phases_off(&mut self) {
+        for phase in self.phases.values_mut().filter(|phase| phase.progress == Progress::Open).take(self.open) {
             phase.progress = Progress::Interrupted;
         }
+        self.open = 0;
     }
 
     fn phase_started(&mut self, record: &Record, start: &PhaseStart) {
@@ -253,6 +256,7 @@ impl RunState {
             staged: Vec::new(),
             stale: false,
         };
+        self.open += 1;
         match self.phases.get_mut(&name) {
             // Legs, spend, changes and deaths of an earlier attempt are still the phase's own.
             Some(known) => {
@@ -305,6 +309,7 @@ impl RunState {
         let Some(name) = phase else { return };
         let Some(open) = self.phases.get_mut(name) else { return };
         open.progress = Progress::Ended(end.status);
+        self.open -= 1;
         open.tree_sha256.clone_from(&end.tree_sha256);
         let order = open.order.clone();
         let approved = open.envelope.as_ref().and_then(|envelope| envelope.get("approved")).and_then(Value::as_bool);

@@ -16,7 +16,7 @@ pub(crate) struct Named {
     pub(crate) entry: DirEntry,
 }
 
-/// The names in a folder; none when it vanished.
+/// The names in a folder, sorted, so that what a walk sees comes nearly in the order of paths; none when it vanished.
 ///
 /// # Errors
 ///
@@ -31,7 +31,10 @@ pub(crate) fn entries(dir: &Path) -> Result<Vec<Named>, TreeError> {
         let entry = entry?;
         Ok(Named { name: entry.file_name().into_vec(), is_folder: entry.file_type()?.is_dir(), entry })
     });
-    named.collect::<Result<_, _>>().map_err(|source| TreeError::io("read the folder", dir, source))
+    let named: Result<Vec<_>, _> = named.collect();
+    let mut named = named.map_err(|source| TreeError::io("read the folder", dir, source))?;
+    named.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    Ok(named)
 }
 
 /// A name in a folder; the top is the empty path.

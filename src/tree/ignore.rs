@@ -141,13 +141,11 @@ impl IgnoreRules {
 
     /// Whether a path is ignored by itself; one in an ignored folder is too, which the walk knows.
     pub fn ignores(&self, path: &RepoPath, entry: Entry) -> bool {
-        if self.written.tracked.contains(path) {
-            return false;
-        }
         let bytes = path.as_bytes();
         let folded = self.written.fold_case.then(|| bytes.to_ascii_lowercase());
         let text = folded.as_deref().unwrap_or(bytes);
-        self.decided(bytes, text, entry).is_some_and(|rule| !rule.brings_back)
+        // Most paths match no rule, which is told sooner than whether the index tracks them.
+        self.decided(bytes, text, entry).is_some_and(|rule| !rule.brings_back) && !self.tracks(path)
     }
 
     /// The rule that decides about a path.

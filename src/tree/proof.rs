@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -118,7 +118,7 @@ impl Files {
         for id in &objects {
             paths.push(loose(folder, id)?);
         }
-        let single: Vec<_> = paths.iter().map(|path| stamp(path)).collect::<Option<_>>()?;
+        let single: Vec<_> = paths.iter().map(|path| stamp(path)).collect::<Result<_, _>>().ok()?;
         let is_loose = single[layout..].iter().all(Option::is_some);
         let packs = if is_loose { Vec::new() } else { packs(&folder.join("pack"))? };
         Some(Self { objects, single, packs })
@@ -137,12 +137,12 @@ fn loose(folder: &Path, id: &str) -> Option<PathBuf> {
     Some(folder.join(first).join(rest))
 }
 
-/// What a file looks like, or that it is not there; `None` when that cannot be told.
-fn stamp(path: &Path) -> Option<Option<Stamp>> {
+/// What a file looks like; `None` when it is not there.
+fn stamp(path: &Path) -> io::Result<Option<Stamp>> {
     match fs::metadata(path) {
-        Ok(meta) => Some(Some(Stamp::of(&meta))),
-        Err(absent) if matches!(absent.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Some(None),
-        Err(_) => None,
+        Ok(meta) => Ok(Some(Stamp::of(&meta))),
+        Err(absent) if matches!(absent.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use super::TreeError;
 use super::folder::{entries, join};
@@ -16,6 +17,10 @@ use crate::event::RepoPath;
 
 /// More threads than this find no more of a file system's time.
 const MAX_THREADS: usize = 4;
+
+/// How many a walk uses. The system reads a handful of files to tell.
+static THREADS: LazyLock<usize> =
+    LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS));
 
 /// Folders that are not worth a thread.
 const MIN_SHARE: usize = 16;
@@ -77,11 +82,10 @@ impl<'a> Walk<'a> {
     ///
     /// When a folder cannot be read or a path not examined; one that vanishes meanwhile counts as absent.
     pub(crate) fn run(&self) -> Result<Seen, TreeError> {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
         let mut seen = Seen::default();
         let mut level = vec![(RepoPath::new(""), Place::Open)];
         while !level.is_empty() {
-            let share = level.len().div_ceil(threads).max(MIN_SHARE);
+            let share = level.len().div_ceil(*THREADS).max(MIN_SHARE);
             let parts: Vec<_> = if level.len() <= share {
                 vec![self.folders(&level)]
             } else {

@@ -68,3 +68,14 @@ fn r6_10_doctor_says_where_a_phase_cannot_be_ended_between_two_requests() {
     let shown = project.fia(&["doctor"]);
     assert!(shown.stdout.contains("MID-PHASE"), "{shown}");
 }
+
+#[test]
+fn doctor_asks_each_cli_as_it_is_configured() {
+    let engines = "defaults: { coding_agent: pi, model: p/m }\nengines:\n  pi: { program: sh, args: [./cli.sh], env: { OWN: 9.8.7 } }\n\
+                   \x20 claude: { program: sh, args: [./cli.sh], env: { OWN: 6.5.4, ANTHROPIC_API_KEY: x } }\n";
+    let cli = "[ \"$1\" = --version ] && echo \"cli $OWN\"\n";
+    let told = Project::new().config(engines).file("cli.sh", cli).json(&["doctor", "--json"]);
+    let of = |at: usize| (&told["engines"][at]["version"], &told["engines"][at]["login"]);
+    assert_eq!(of(0), (&"6.5.4".into(), &"key".into()));
+    assert_eq!(of(1).0, "9.8.7");
+}
