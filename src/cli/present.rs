@@ -17,7 +17,12 @@ use crate::run::check::missing_program;
 pub(super) fn refuse_without_engine(project: &Project, plan: &Plan) -> Result<(), CliError> {
     let named: BTreeSet<EngineName> =
         plan.agents.values().flat_map(|agent| &agent.choices).map(|choice| choice.engine).collect();
-    let is_there = |engine: &EngineName| is_installed(*engine, plan.engines.get(engine), &project.repository.top);
+    // Where a program is configured the run says what is wrong with it.
+    let is_there = |engine: &EngineName| {
+        let settings = plan.engines.get(engine);
+        settings.is_some_and(|settings| settings.program.is_some())
+            || is_installed(*engine, settings, &project.repository.top)
+    };
     if named.is_empty() || named.iter().any(is_there) {
         return Ok(());
     }
