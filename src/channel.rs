@@ -93,20 +93,25 @@ pub fn next_at(last: Option<i64>, now_ms: i64) -> i64 {
 /// The agents of `roster` that `text` names with `@`, in the order of the text, each once.
 pub fn mentioned(text: &str, roster: &[AgentName]) -> Vec<AgentName> {
     let mut found = Vec::new();
-    for (at, _) in text.match_indices('@') {
-        // An `@` inside a word is a mail address or the like.
-        if text[..at].chars().next_back().is_some_and(char::is_alphanumeric) {
-            continue;
-        }
-        let rest = &text[at + 1..];
-        let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')).unwrap_or(rest.len());
-        if let Some(agent) = roster.iter().find(|agent| agent.as_str() == &rest[..end])
+    for name in names(text) {
+        if let Some(agent) = roster.iter().find(|agent| agent.as_str() == name)
             && !found.contains(agent)
         {
             found.push(agent.clone());
         }
     }
     found
+}
+
+/// What stands behind an `@` in a text, whether or not anybody is called so.
+pub fn names(text: &str) -> impl Iterator<Item = &str> {
+    // An `@` inside a word is a mail address or the like.
+    let begins = |at: &usize| !text[..*at].chars().next_back().is_some_and(char::is_alphanumeric);
+    text.match_indices('@').map(|(at, _)| at).filter(begins).map(|at| {
+        let rest = &text[at + 1..];
+        let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')).unwrap_or(rest.len());
+        &rest[..end]
+    })
 }
 
 /// Who listens, and to what.

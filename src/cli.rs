@@ -20,8 +20,10 @@ mod init;
 mod man;
 mod message;
 mod notify;
+mod present;
 mod project;
 mod query;
+mod quotes;
 mod reading;
 mod report;
 mod resume;
@@ -31,6 +33,7 @@ mod signals;
 mod simulate;
 mod spans;
 mod stop;
+mod tips;
 mod undo;
 mod verdict;
 mod view;
@@ -39,10 +42,10 @@ mod workflows;
 mod worktree;
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::view::paint::Paint;
 use crate::visible;
@@ -136,7 +139,7 @@ enum Command {
 /// Parses the arguments of this process, does what they say and returns its exit status.
 pub fn main() -> ExitCode {
     diagnostics();
-    let arguments = match Arguments::try_parse() {
+    let arguments = match parse() {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version are data, and go to standard output with status 0.
@@ -144,7 +147,27 @@ pub fn main() -> ExitCode {
             return if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
         }
     };
-    let done = match arguments.command {
+    match done(arguments.command) {
+        Ok(status) => status,
+        Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(error) => {
+            report::render(&error, &mut anstream::stderr().lock());
+            error.status()
+        }
+    }
+}
+
+/// The arguments of this process.
+fn parse() -> Result<Arguments, clap::Error> {
+    let mut command = Arguments::command();
+    let matches = command.try_get_matches_from_mut(std::env::args_os()).map_err(tips::with_tips)?;
+    quotes::check(&mut command, &matches)?;
+    Arguments::from_arg_matches(&matches)
+}
+
+/// Does what a command says.
+fn done(command: Command) -> Result<ExitCode, CliError> {
+    match command {
         Command::Run(args) => run::run(&args),
         Command::Resume(args) => resume::resume(&args),
         Command::Demo(args) => demo::demo(&args),
@@ -175,14 +198,6 @@ pub fn main() -> ExitCode {
         Command::Man(args) => man::man(&args),
         Command::Act(args) => acting::act(args),
         Command::Provider(args) => acting::provider(args),
-    };
-    match done {
-        Ok(status) => status,
-        Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
-        Err(error) => {
-            report::render(&error, &mut anstream::stderr().lock());
-            error.status()
-        }
     }
 }
 
@@ -195,7 +210,7 @@ fn say(text: &str) -> ExitCode {
 /// Prints what a shell needs to complete the arguments of fia.
 fn completions(shell: clap_complete::Shell) -> Result<ExitCode, CliError> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut <Arguments as clap::CommandFactory>::command(), "fia", &mut script);
+    clap_complete::generate(shell, &mut Arguments::command(), "fia", &mut script);
     io::Write::write_all(&mut io::stdout().lock(), &script)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -235,4 +250,11 @@ fn width_stdout() -> Option<usize> {
 /// The directory that fia was started in.
 fn current_dir() -> Result<PathBuf, CliError> {
     std::env::current_dir().map_err(|error| CliError::machine("cannot read the current directory", error))
+}
+
+/// A path as a command in the current directory can be given it.
+fn from_here(path: &Path) -> String {
+    let here = std::env::current_dir();
+    let inside = here.as_ref().ok().and_then(|here| path.strip_prefix(here).ok());
+    inside.unwrap_or(path).display().to_string()
 }

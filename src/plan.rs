@@ -237,6 +237,30 @@ pub struct Check {
     pub timeout_minutes: f64,
 }
 
+/// Words with which a command line may begin and that are no programs: a shell's own.
+const SHELL_WORDS: [&str; 33] = [
+    ".", ":", "!", "[", "[[", "alias", "case", "cd", "command", "echo", "eval", "exec", "exit", "export", "false",
+    "for", "function", "if", "printf", "pwd", "read", "set", "shift", "source", "test", "time", "trap", "true",
+    "ulimit", "umask", "unset", "until", "while",
+];
+
+impl Check {
+    /// The program that the command line begins with, behind variables that it sets; `None` where that takes a shell
+    /// to tell, and where it is a file of the work tree, which an agent may still write.
+    pub fn program(&self) -> Option<&str> {
+        let is_variable = |word: &&str| {
+            let name = word.split_once('=').map_or("", |(name, _)| name);
+            !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+        };
+        let first = self.run.split_whitespace().find(|word| !is_variable(word))?;
+        // What ends a command may stand right behind its name.
+        let word = first.split([';', '&', '|', '<', '>']).next().unwrap_or_default();
+        let plain = |letter: char| letter.is_alphanumeric() || "/._-+@%,".contains(letter);
+        let is_told = !word.is_empty() && word.chars().all(plain) && !SHELL_WORDS.contains(&word);
+        (is_told && (word.starts_with('/') || !word.contains('/'))).then_some(word)
+    }
+}
+
 /// How an engine is started, where it differs from the usual.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineSettings {

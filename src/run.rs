@@ -9,7 +9,7 @@ pub mod ask;
 mod billing;
 mod block;
 mod budget;
-mod check;
+pub mod check;
 mod commit;
 mod fallback;
 mod guard;

@@ -159,6 +159,12 @@ impl TreeError {
             Self::Io { source, .. } if InTheWay::of(source).is_some() => {
                 Some("look where it came from and remove it, then try again")
             }
+            Self::Git { words, .. } if words.contains("Read-only file system") => {
+                Some("fia keeps contents below its data directory, also to look only: make that writable")
+            }
+            Self::Git { words, .. } if words.contains("No space left on device") => {
+                Some("free some space, then try again")
+            }
             Self::Git { .. } | Self::Io { .. } | Self::Rules { .. } | Self::Pattern(_) => None,
         }
     }

@@ -97,6 +97,11 @@ static SHIPPED: [(&str, &str); 13] = shipped![
     "prototype",
 ];
 
+/// Whether a workflow of this name ships.
+pub fn is_built_in(name: &str) -> bool {
+    SHIPPED.iter().any(|(shipped, _)| *shipped == name)
+}
+
 /// Every workflow that can be run: those that ship in their order, each replaced by one of the config that has
 /// its name, then the others of the config.
 ///
@@ -104,6 +109,13 @@ static SHIPPED: [(&str, &str); 13] = shipped![
 ///
 /// Steps that are of no kind or of several, keys of another kind, names that repeat.
 pub fn catalog(config: &Config) -> Result<Vec<Workflow>, ConfigError> {
+    let (workflows, problems) = read_all(config);
+    ConfigError::unless_empty(problems)?;
+    Ok(workflows)
+}
+
+/// The same, with the steps that are wrong left out, and what is wrong.
+pub(crate) fn read_all(config: &Config) -> (Vec<Workflow>, Vec<Problem>) {
     let own = config.document.value["workflows"].as_object().cloned().unwrap_or_default();
     let mut problems = Vec::new();
     let mut workflows = Vec::new();
@@ -119,8 +131,7 @@ pub fn catalog(config: &Config) -> Result<Vec<Workflow>, ConfigError> {
     for name in own.keys().filter(|name| SHIPPED.iter().all(|(shipped, _)| shipped != name)) {
         workflows.extend(read(&config.document, name, Origin::Config, &mut problems));
     }
-    ConfigError::unless_empty(problems)?;
-    Ok(workflows)
+    (workflows, problems)
 }
 
 /// Finds one workflow.

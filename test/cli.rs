@@ -70,6 +70,8 @@ mod stop;
 mod support;
 #[path = "cli/terminal.rs"]
 mod terminal;
+#[path = "cli/typing.rs"]
+mod typing;
 #[path = "cli/undo.rs"]
 mod undo;
 #[path = "cli/verdict.rs"]

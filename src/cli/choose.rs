@@ -58,6 +58,11 @@ pub(super) fn choose(data: &DataDir, part: Option<&str>, wanted: Wanted, command
     }
 }
 
+/// Whether a run of this repository goes on.
+pub(super) fn is_any_live(data: &DataDir) -> Result<bool, CliError> {
+    Ok(reading::known(data)?.any(|known| known.life == Life::Alive))
+}
+
 fn candidates(data: &DataDir, wanted: Wanted) -> Result<Vec<Chosen>, CliError> {
     let (mut live, mut unfinished) = (Vec::new(), Vec::new());
     for reading::Known { dir, life, projection } in reading::known(data)? {

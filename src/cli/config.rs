@@ -10,6 +10,7 @@ use clap::{Args, Subcommand};
 use indexmap::IndexMap;
 use serde_json::json;
 
+use super::present::missing_checks;
 use super::project::{Setup, check_script, is_installed};
 use super::report::CliError;
 use crate::config::{self, Facts};
@@ -67,8 +68,8 @@ fn check(arg: &ConfigArg) -> Result<ExitCode, CliError> {
     let machine = Machine { top: setup.top.clone(), engines: plan::build::engines(found) };
     let unused = plan::check::unused(found);
     let advice = config::advise(found, &machine);
-    let warnings: Vec<String> =
-        setup.loaded.warnings.iter().chain(&unused).chain(&advice).map(ToString::to_string).collect();
+    let odd = setup.loaded.warnings.iter().chain(&unused).chain(&advice).map(ToString::to_string);
+    let warnings: Vec<String> = odd.chain(missing_checks(&found.at("/checks"), &setup.top)).collect();
     let mut out = io::stdout().lock();
     if arg.json {
         json::write(&mut out, &json!({ "ok": true, "warnings": warnings }))?;

@@ -13,7 +13,6 @@ use super::run::go;
 use super::screen::{Loudness, Screen};
 use crate::plan::build::{Request, build};
 use crate::run;
-use crate::view::ending::Brake;
 
 /// What the demo repository begins with. The script lies outside, with the config, as a user would have it.
 const FILES: [(&str, &str); 5] = [
@@ -57,7 +56,7 @@ pub(super) fn demo(args: &DemoArgs) -> Result<ExitCode, CliError> {
     let ran = go(&project, Screen::new(Loudness::Usual), |beginning| run::start(beginning, plan, stop, None))?;
     match &scratch {
         Scratch::Kept(dir) => {
-            ran.screen.end(Brake::of(&project.data));
+            ran.screen.end(&project.data);
             let dir = shell_word(dir);
             let _gone = writeln!(err, "\nLook around: cd {dir} && fia show && fia events && git log --stat");
         }

@@ -14,6 +14,7 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
+use super::present::missing_checks;
 use super::project::{Setup, data_dir, program, warn};
 use super::reading;
 use super::report::CliError;
@@ -134,12 +135,14 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<ExitCode, CliError> {
         let report = serde_json::json!({
             "engines": rows, "git": git_version(), "repository": setup.repository.as_ref().map(|repository| &repository.top),
             "config": setup.file, "checks": checks["config"]["checks"],
+            "warnings": missing_checks(&setup.loaded.config.at("/checks"), &setup.top),
         });
         json::write(&mut out, &report)?;
     } else {
         write_text(&mut out, &setup, &rows)?;
     }
-    Ok(ExitCode::SUCCESS)
+    // Nothing works without git, and no engine makes up for it.
+    Ok(if git_version().is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Models whose window an engine told in one of the last runs, the newest first.
@@ -271,7 +274,9 @@ fn write_text(out: &mut dyn Write, setup: &Setup, rows: &[Row]) -> io::Result<()
         ("RESIDENT", Align::Left),
         ("MID-PHASE", Align::Left),
         ("CEILING", Align::Left),
-    ]);
+    ])
+    .spare(&["TESTED", "RESIDENT", "MID-PHASE", "REPORTS", "PROGRAM", "VERSION"])
+    .wrap_last();
     let unknown = || "–".to_owned();
     for row in rows {
         table.row([
@@ -301,12 +306,19 @@ fn write_text(out: &mut dyn Write, setup: &Setup, rows: &[Row]) -> io::Result<()
         None => "repository – (none here)".to_owned(),
     };
     writeln!(out, "{}   {}", visible::line(&git), visible::line(&repository))?;
+    if git_version().is_none() {
+        writeln!(out, "git: not found; install git and see that it is in PATH: fia works in repositories only")?;
+    }
     let shown = setup.loaded.config.show();
     let checks = shown["config"]["checks"].as_object().cloned().unwrap_or_default();
     let named: Vec<String> =
         checks.iter().map(|(name, check)| format!("{name} = {}", check["run"].as_str().unwrap_or_default())).collect();
     let named = if named.is_empty() { "none found".to_owned() } else { named.join(", ") };
-    writeln!(out, "checks: {}", visible::line(&named))
+    writeln!(out, "checks: {}", visible::line(&named))?;
+    for missing in missing_checks(&setup.loaded.config.at("/checks"), &setup.top) {
+        writeln!(out, "{}", visible::line(&missing))?;
+    }
+    Ok(())
 }
 
 fn ceiling_cell(ceilings: &[Ceiling]) -> String {

@@ -23,7 +23,7 @@ pub(super) struct ManArgs {
 
 /// Prints one page, or writes all.
 pub(super) fn man(args: &ManArgs) -> Result<ExitCode, CliError> {
-    let mut all = Arguments::command().disable_help_subcommand(true);
+    let mut all = with_version(Arguments::command().disable_help_subcommand(true));
     all.build();
     if let Some(dir) = &args.dir {
         let cannot = |error| CliError::machine(format!("cannot write pages into `{}`", dir.display()), error);
@@ -43,4 +43,10 @@ pub(super) fn man(args: &ManArgs) -> Result<ExitCode, CliError> {
     Man::new(command.clone()).render(&mut page)?;
     io::stdout().lock().write_all(&page)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Gives every command the version of fia, which its page names, and no flag for it.
+fn with_version(command: clap::Command) -> clap::Command {
+    let version = env!("CARGO_PKG_VERSION");
+    command.mut_subcommands(|inside| with_version(inside.version(version).disable_version_flag(true)))
 }

@@ -11,7 +11,8 @@ use super::held::ring;
 use super::project::Project;
 use super::report::CliError;
 use super::say;
-use crate::channel::{Row, RowKind, mentioned};
+use crate::channel::{Row, RowKind, mentioned, names};
+use crate::config::did_you_mean;
 use crate::event::{Event, Outcome};
 use crate::ids::AgentName;
 use crate::plan::Plan;
@@ -42,6 +43,8 @@ pub(super) fn message(args: &MessageArgs) -> Result<ExitCode, CliError> {
     let chosen = choose(&project.data, args.run.as_deref(), Wanted::Live, "fia message --run")?;
     let dir = &chosen.dir;
     let text = words(&args.text)?;
+    let agents = roster(dir)?;
+    warn_of_strangers(&text, &agents);
     let thread = args.thread.as_deref().map(|id| root(dir, id)).transpose()?.unwrap_or_default();
     let row = send(&project.data, dir, Said { text, from: args.from.clone(), thread })?;
     writeln!(io::stdout().lock(), "{}", row.id)?;
@@ -81,6 +84,16 @@ pub(super) fn heard(dir: &RunDir, life: Life, outcome: Option<Outcome>, mentions
             format!("the run met its goal and goes on no more; an agent reads it when `fia ask --run {handle}` asks it")
         }
         (Life::Gone, _) => format!("nobody works on the run now; {who} once `fia resume {handle}` goes on"),
+    }
+}
+
+/// Says which names in the text are nearly those of agents of the run; the message is sent all the same.
+fn warn_of_strangers(text: &str, agents: &[AgentName]) {
+    for name in names(text).filter(|name| !agents.iter().any(|agent| agent.as_str() == *name)) {
+        let near = did_you_mean(name, agents.iter().map(AgentName::as_str));
+        if !near.is_empty() {
+            say(&format!("warning: no agent of this run is called `{name}`{near}"));
+        }
     }
 }
 

@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use indexmap::IndexMap;
+
 use super::report::CliError;
 use super::say;
-use crate::config::{self, ConfigError, Loaded, Surroundings, Warning};
+use crate::config::{self, ConfigError, Draft, Loaded, Surroundings, Warning};
 use crate::engine;
 use crate::ids::EngineName;
-use crate::plan::{self, EngineSettings};
+use crate::plan::{EngineSettings, check};
 use crate::process::{CommandSpec, find_program};
 use crate::rehearsal::script::Script;
 use crate::solid;
@@ -94,7 +96,11 @@ impl Setup {
 fn load(start: &Path, top: &Path, named: Option<&Path>) -> Result<(Option<PathBuf>, Loaded), CliError> {
     let variable = std::env::var_os("FIA_CONFIG");
     let file = config::find(start, top, named, variable.as_deref());
-    let mut loaded = config::load(file.as_deref(), Surroundings { top, engines: &installed(top) })?;
+    let around = Surroundings { top, engines: &installed(top) };
+    let Draft { mut loaded, problems } = config::draft(file.as_deref(), around)?;
+    if !problems.is_empty() {
+        check::draft(&loaded.config, problems)?;
+    }
     let near = config::misnamed(start, top, named, variable.as_deref());
     let near = near.iter().map(|path| config::misnamed_problem(path, top));
     if file.is_some() {
@@ -129,7 +135,7 @@ pub(super) fn load_what_holds(file: Option<&Path>, around: Surroundings<'_>) -> 
 
 /// Says on standard error what of a configuration was not used as written, or is for nobody.
 pub(super) fn warn(loaded: &Loaded) {
-    for warning in loaded.warnings.iter().chain(&plan::check::unused(&loaded.config)) {
+    for warning in loaded.warnings.iter().chain(&check::unused(&loaded.config)) {
         say(&format!("warning: {warning}"));
     }
 }
@@ -141,6 +147,16 @@ pub(super) fn check_script(loaded: &Loaded, top: &Path) -> Result<(), CliError> 
     let read = Script::load(&top.join(&script), &script);
     let hint = "correct the script, or name another one as `engines.scripted.script`";
     read.map(drop).map_err(|problem| CliError::usage(format!("the script cannot be used: {problem}"), hint))
+}
+
+/// Makes the script's path a whole one, for a run that works elsewhere than in `top`, from where the path is given.
+pub(super) fn anchor_script(engines: &mut IndexMap<EngineName, EngineSettings>, top: &Path) {
+    if let Some(settings) = engines.get_mut(&EngineName::Scripted)
+        && let [flag, script, ..] = &mut settings.args[..]
+        && flag == "--script"
+    {
+        *script = top.join(&*script).display().to_string();
+    }
 }
 
 /// The data directory: that of the main work tree, which its linked work trees share. A bare repository has no main

@@ -10,7 +10,7 @@ use clap::Args;
 use super::reading::{self, life, projection};
 use super::report::CliError;
 use super::worktree;
-use super::{paint_stdout, say, width_stdout};
+use super::{from_here, paint_stdout, say, width_stdout};
 use crate::event::Event;
 use crate::event::wire::Line;
 use crate::run::orphan;
@@ -68,7 +68,8 @@ pub(super) fn show(args: &RunArg) -> Result<ExitCode, CliError> {
     if args.json {
         json::write(&mut out, &Shown::of(&projection, life))?;
     } else {
-        let ending = Ending { state: &projection, frame: &frame, savings: None, brake, instead: None };
+        let (state, place) = (&projection, Some(from_here(dir.path())));
+        let ending = Ending { state, frame: &frame, savings: None, brake, instead: None, place: place.as_deref() };
         tables::show(&mut out, ending, life, Utc::now(), width_stdout(), paint_stdout())?;
         if projection.run.worktree {
             worktree::say(&Repository::discover(&super::current_dir()?)?, &data, &projection, &mut out);

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::choose::{Wanted, choose};
-use super::project::Project;
+use super::project::{Project, anchor_script};
 use super::report::CliError;
 use super::run::go;
 use super::screen::{Loudness, Screen};
@@ -15,7 +15,6 @@ use super::worktree;
 use crate::plan::build::{engines, stop};
 use crate::run::recovery::Unchanged;
 use crate::run::{self, Resumption};
-use crate::view::ending::Brake;
 use crate::view::json::{self, Shown};
 use crate::view::tables::Life;
 
@@ -50,17 +49,21 @@ pub(super) fn resume(args: &ResumeArgs) -> Result<ExitCode, CliError> {
     let run = chosen.dir.run().clone();
     let screen = Screen::new(if args.quiet || args.json { Loudness::Quiet } else { Loudness::Usual });
     screen.recall(&chosen.dir)?;
+    let mut engines = engines(&config);
+    if chosen.projection.run.worktree {
+        anchor_script(&mut engines, &project.repository.top);
+    }
     let resumption = Resumption {
         stop: stop(&config),
         limits: args.budgets.clone(),
-        engines: engines(&config),
+        engines,
         unchanged: if args.retry_unchanged { Unchanged::Retry } else { Unchanged::Refuse },
     };
     let ran = go(&project, screen, |beginning| run::resume(beginning, &run, resumption))?;
     if args.json {
         json::write(&mut io::stdout().lock(), &Shown::of(&ran.screen.state(), Life::Gone))?;
     } else {
-        ran.screen.end(Brake::of(&project.data));
+        ran.screen.end(&project.data);
         worktree::say(&project.repository, &project.data, &ran.screen.state(), &mut anstream::stderr());
     }
     Ok(ran.status)

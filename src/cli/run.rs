@@ -1,6 +1,5 @@
 //! `fia run`.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -14,9 +13,9 @@ use tokio::time::MissedTickBehavior;
 
 use super::asking::{self, Asker};
 use super::notify;
-use super::project::{Project, check_script, is_installed};
+use super::present;
+use super::project::{Project, anchor_script, check_script};
 use super::report::CliError;
-use super::say;
 use super::screen::{Loudness, Screen, TICK};
 use super::signals::Signals;
 use super::spans;
@@ -25,10 +24,9 @@ use crate::config::Choice;
 use crate::event::Outcome;
 use crate::ids::{EngineName, RunId};
 use crate::plan::build::{Request, build};
-use crate::plan::{EngineChoice, Plan, Stop, describe};
+use crate::plan::{Plan, Stop, describe};
 use crate::process::survive_file_size_limit;
 use crate::run::{self, Audience, Beginning, Begun, Bells, Level, StartError, Watch};
-use crate::view::ending::Brake;
 use crate::view::json::{self, Shown};
 use crate::view::tables::Life;
 
@@ -75,21 +73,27 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
     project.warn();
     let prompt = prompt(args)?;
     let request = Request { workflow: &args.workflow, prompt: &prompt, choices: &args.choices };
-    let (plan, stop) = build(&project.loaded.config, request)?;
+    let (mut plan, stop) = build(&project.loaded.config, request)?;
     if args.dry_run {
         if plan.agents.values().flat_map(|agent| &agent.choices).any(|choice| choice.engine == EngineName::Scripted) {
             check_script(&project.loaded, &project.repository.top)?;
         }
-        warn_of_absent(&project, &plan);
+        present::warn_of_engines(&project, &plan);
+        present::warn_of_checks(&plan.checks, &project.repository.top);
         return dry_run(&plan, &stop, args.json);
     }
-    // Before anything is spent: a commit would fail at the end.
+    // Before anything is spent: without an engine nothing is done, and a commit would fail at the end.
+    present::refuse_without_engine(&project, &plan)?;
+    present::warn_of_checks(&plan.checks, &project.repository.top);
     if plan.commits() {
         project.repository.check_identity()?;
         // A work tree of the run's own is not in the middle of anything.
         if !args.worktree {
             project.repository.check_finished()?;
         }
+    }
+    if args.worktree {
+        anchor_script(&mut plan.engines, &project.repository.top);
     }
     let id = args.id.as_deref().map(run_id).transpose()?;
     let loudness = if args.quiet || args.json { Loudness::Quiet } else { Loudness::Usual };
@@ -98,7 +102,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
     if args.json {
         json::write(&mut io::stdout().lock(), &Shown::of(&ran.screen.state(), Life::Gone))?;
     } else {
-        ran.screen.end(Brake::of(&project.data));
+        ran.screen.end(&project.data);
         worktree::say(&project.repository, &project.data, &ran.screen.state(), &mut anstream::stderr());
     }
     Ok(ran.status)
@@ -180,23 +184,6 @@ async fn see_through(begun: &Begun, screen: &Screen, mut level: watch::Receiver<
             outcome = &mut going => return Ok(outcome?),
             _ = ticks.tick(), if screen.ticks() => screen.tick(),
         }
-    }
-}
-
-/// Says which agents of a plan work on an engine that is not there.
-fn warn_of_absent(project: &Project, plan: &Plan) {
-    let mut absent: BTreeMap<EngineName, Vec<&str>> = BTreeMap::new();
-    for (name, agent) in &plan.agents {
-        if let Some(EngineChoice { engine, .. }) = agent.choices.first()
-            && !is_installed(*engine, plan.engines.get(engine), &project.repository.top)
-        {
-            absent.entry(*engine).or_default().push(name.as_str());
-        }
-    }
-    for (engine, agents) in absent {
-        let verb = if agents.len() == 1 { "works" } else { "work" };
-        let agents = agents.join(", ");
-        say(&format!("warning: {engine} is not installed, and {agents} {verb} on it: `fia doctor` says more"));
     }
 }
 

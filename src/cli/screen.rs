@@ -9,7 +9,7 @@ use chrono::Utc;
 
 use crate::event::{Event, Record};
 use crate::run::Watch;
-use crate::store::{Entry, LogReader, RunDir, StoreError, Tail};
+use crate::store::{DataDir, Entry, LogReader, RunDir, StoreError, Tail};
 use crate::view::ending::{Brake, Ending};
 use crate::view::frame::Frame;
 use crate::view::human::PlainLog;
@@ -140,24 +140,25 @@ impl Screen {
         }
     }
 
-    /// Writes the last words.
-    pub(super) fn end(&self, brake: Brake) {
-        self.end_with(brake, None);
+    /// Writes the last words about a run of this data directory.
+    pub(super) fn end(&self, data: &DataDir) {
+        let place = super::from_here(data.run(&self.state().run.run).path());
+        self.end_with(Brake::of(data), None, Some(&place));
     }
 
     /// Writes the last words; `instead` is what comes next where the run does not stay.
     pub(super) fn end_instead(&self, instead: &str) {
-        self.end_with(Brake::Off, Some(instead));
+        self.end_with(Brake::Off, Some(instead), None);
     }
 
-    fn end_with(&self, brake: Brake, instead: Option<&str>) {
+    fn end_with(&self, brake: Brake, instead: Option<&str>, place: Option<&str>) {
         let mut shown = self.shared.borrow_mut();
         let mut err = io::stderr().lock();
         if let Progress::Live(live) = &mut shown.progress {
             let _gone = live.clear(&mut err, width());
         }
         let (state, frame, savings) = (&shown.state, &shown.frame, Some(&shown.savings));
-        let ending = Ending { state, frame, savings, brake, instead };
+        let ending = Ending { state, frame, savings, brake, instead, place };
         let _gone = writeln!(err).and_then(|()| ending.write(&mut err, Utc::now(), shown.paint));
     }
 

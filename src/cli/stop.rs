@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 
-use super::choose::{Wanted, choose};
+use super::choose::{self, Wanted, choose};
 use super::held;
 use super::project::Project;
 use super::reading;
@@ -27,7 +27,7 @@ use crate::visible;
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct StopArgs {
-    /// The run: its id or a unique part of it; the one live run if left out
+    /// The run: its id or a unique part of it; the one live run if left out, else the unfinished one
     #[arg(conflicts_with_all = ["all", "clear", "status"])]
     run: Option<String>,
     /// End the turn that is under way, instead of stopping before the next phase
@@ -75,8 +75,8 @@ pub(super) fn stop(args: &StopArgs) -> Result<ExitCode, CliError> {
 
 fn stop_one(project: &Project, args: &StopArgs, request: &Request<'_>) -> Result<ExitCode, CliError> {
     // Which run is meant need not be clear for what a killed fia left behind.
-    if args.run.is_none() {
-        end_orphans(project)?;
+    if args.run.is_none() && end_orphans(project)? > 0 && !choose::is_any_live(&project.data)? {
+        return Ok(say("no run is live"));
     }
     let chosen = choose(&project.data, args.run.as_deref(), Wanted::Live, "fia stop")?;
     let run = chosen.dir.run();
@@ -95,8 +95,9 @@ fn stop_one(project: &Project, args: &StopArgs, request: &Request<'_>) -> Result
     Ok(say(&format!("run {run} does not go on: {told}")))
 }
 
-/// Ends what killed fias left of any run here, under the lock of its work tree, and names it.
-fn end_orphans(project: &Project) -> Result<(), CliError> {
+/// Ends what killed fias left of any run here, under the lock of its work tree, and names it. How many there were.
+fn end_orphans(project: &Project) -> Result<usize, CliError> {
+    let mut ended = 0;
     for run in project.data.list()? {
         let dir = project.data.run(&run);
         if reading::life(&project.data, &dir)? != Life::Gone {
@@ -115,11 +116,12 @@ fn end_orphans(project: &Project) -> Result<(), CliError> {
             continue;
         }
         held::with_lock(project, &run, || Ok(orphan::end_orphans(&dir)?))?;
+        ended += left.len();
         for orphan in &left {
             say(&format!("run {run}: {}", name_ended(orphan)));
         }
     }
-    Ok(())
+    Ok(ended)
 }
 
 fn name_ended(orphan: &Orphan) -> String {

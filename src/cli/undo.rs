@@ -21,6 +21,7 @@ use crate::store::{Entry, LogReader, RunDir, StoreError, Tail};
 use crate::tree::{NotRestored, Tree, Undo, UndoPath, UndoState};
 use crate::view::human::handle;
 use crate::view::json;
+use crate::view::words::short_commit;
 
 /// What is said of a change that no record has.
 const UNRECORDED: &str = "in the leg that was killed, or since";
@@ -68,7 +69,7 @@ pub(super) fn undo(args: &UndoArgs) -> Result<ExitCode, CliError> {
             if args.json {
                 answer(&mut out, args, &run, &look.undo, &failed)?;
             } else {
-                preview(&mut out, &look)?;
+                list(&mut out, &look, Tense::Past { failed: &failed })?;
             }
             applied(&failed)
         });
@@ -79,7 +80,7 @@ pub(super) fn undo(args: &UndoArgs) -> Result<ExitCode, CliError> {
         answer(&mut out, args, &run, &look.undo, &[])?;
         return Ok(ExitCode::SUCCESS);
     }
-    preview(&mut out, &look)?;
+    list(&mut out, &look, Tense::Future)?;
     if look.undo.of(UndoState::Restore).next().is_some() {
         let rescue = args.rescue.map(|number| format!(" --rescue {number}")).unwrap_or_default();
         writeln!(out, "nothing is changed yet; next:  fia undo {}{rescue} --apply", handle(&run))?;
@@ -93,6 +94,15 @@ struct Look {
     undo: Undo,
     /// What a leg in which fia was killed did, or somebody since.
     unrecorded: Unrecorded,
+    /// What the run committed, which no undo takes back.
+    commits: Vec<String>,
+}
+
+/// Whether an undo is told before it is done, or after.
+#[derive(Clone, Copy)]
+enum Tense<'a> {
+    Future,
+    Past { failed: &'a [NotRestored] },
 }
 
 fn look(project: &Project, chosen: &Chosen, rescue: Option<u32>) -> Result<Look, CliError> {
@@ -104,11 +114,11 @@ fn look(project: &Project, chosen: &Chosen, rescue: Option<u32>) -> Result<Look,
         let unrecorded = unrecorded(dir, &plan, &state, &mut tree)?;
         let changes = [&state.made[..], &unrecorded.kept].concat();
         let undo = Tree::undo(&changes, &tree.snapshot()?);
-        return Ok(Look { tree, undo, unrecorded });
+        return Ok(Look { tree, undo, unrecorded, commits: state.commits });
     };
     let undone = undone(dir, number)?.ok_or_else(|| no_rescue(chosen, number, state.rescues))?;
     let undo = Tree::rescue(&undone, &tree.snapshot()?);
-    Ok(Look { tree, undo, unrecorded: Unrecorded::default() })
+    Ok(Look { tree, undo, unrecorded: Unrecorded::default(), commits: Vec::new() })
 }
 
 /// What the log does not have; a log that lost records is gone by as far as it goes.
@@ -152,32 +162,54 @@ fn undone(dir: &RunDir, number: u32) -> Result<Option<Vec<PathChange>>, StoreErr
     Ok(found)
 }
 
-fn preview(out: &mut dyn Write, Look { undo, unrecorded, .. }: &Look) -> io::Result<()> {
+fn list(out: &mut dyn Write, look: &Look, tense: Tense<'_>) -> io::Result<()> {
+    let Look { undo, unrecorded, commits, .. } = look;
     for path in &undo.paths {
         let open = unrecorded.kept.iter().any(|change| change.path == path.path);
         let note = if open { format!("  ({UNRECORDED})") } else { String::new() };
-        writeln!(out, "{}{note}", line(path))?;
+        writeln!(out, "{}{note}", line(path, tense))?;
     }
     for path in &unrecorded.foreign {
         writeln!(out, "  {:<12}{path}  ({UNRECORDED}; the agent may not write it)", "left alone")?;
     }
     let count = |state| undo.of(state).count();
+    let put_back = match tense {
+        Tense::Future => format!("{} to put back", count(UndoState::Restore)),
+        Tense::Past { failed } => format!("{} put back", count(UndoState::Restore).saturating_sub(failed.len())),
+    };
     writeln!(
         out,
-        "{} to put back, {} as wanted already, {} edited since and left alone",
-        count(UndoState::Restore),
+        "{put_back}, {} as wanted already, {} edited since and left alone",
         count(UndoState::Done),
         count(UndoState::Conflict)
-    )
+    )?;
+    // The newest one goes first, as each stands on those before it.
+    let short: Vec<&str> = commits.iter().rev().map(|commit| short_commit(commit)).collect();
+    let short = short.join(" ");
+    match (commits.len(), tense) {
+        (0, _) => Ok(()),
+        (1, Tense::Future) => writeln!(out, "commit {short} stays; git revert {short} takes it back with its files"),
+        (_, Tense::Future) => {
+            writeln!(out, "commits {short} stay; git revert {short} takes them back with their files")
+        }
+        (1, Tense::Past { .. }) => writeln!(out, "commit {short} stays; git commit -a commits what was put back"),
+        (_, Tense::Past { .. }) => writeln!(out, "commits {short} stay; git commit -a commits what was put back"),
+    }
 }
 
-fn line(path: &UndoPath) -> String {
-    let what = match (path.state, &path.now, &path.wanted) {
-        (UndoState::Done, ..) => "as wanted",
-        (UndoState::Conflict, ..) => "left alone",
-        (UndoState::Restore, None, _) => "comes back",
-        (UndoState::Restore, _, None) => "is removed",
-        (UndoState::Restore, _, Some(_)) => "is put back",
+fn line(path: &UndoPath, tense: Tense<'_>) -> String {
+    let has_failed = matches!(tense, Tense::Past { failed } if failed.iter().any(|one| one.path == path.path));
+    let (will, was) = match (path.state, &path.now, &path.wanted) {
+        (UndoState::Restore, ..) if has_failed => ("not done", "not done"),
+        (UndoState::Done, ..) => ("as wanted", "as wanted"),
+        (UndoState::Conflict, ..) => ("left alone", "left alone"),
+        (UndoState::Restore, None, _) => ("comes back", "came back"),
+        (UndoState::Restore, _, None) => ("is removed", "removed"),
+        (UndoState::Restore, _, Some(_)) => ("is put back", "put back"),
+    };
+    let what = match tense {
+        Tense::Future => will,
+        Tense::Past { .. } => was,
     };
     format!("  {what:<12}{}", path.path)
 }

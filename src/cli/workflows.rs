@@ -53,7 +53,7 @@ pub(super) fn workflows(args: &WorkflowsArgs) -> Result<ExitCode, CliError> {
         json::write(&mut out, &json!({"workflows": rows.collect::<Vec<_>>()}))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut table = Table::new([("WORKFLOW", Align::Left), ("FROM", Align::Left), ("DOES", Align::Left)]);
+    let mut table = Table::new([("WORKFLOW", Align::Left), ("FROM", Align::Left), ("DOES", Align::Left)]).wrap_last();
     for workflow in &all {
         table.row([
             workflow.name.as_str().into(),

@@ -26,6 +26,7 @@ pub fn advise(config: &Config, facts: &dyn Facts) -> Vec<Warning> {
         let keys: Vec<_> = config.not_served.iter().map(|at| shown(at)).collect();
         warnings.push(Warning(config.document.problem(first, format!("not acted on: {}", keys.join(", ")))));
     }
+    warnings.extend(idle(config, facts));
     for (index, agent) in config.agents().iter().enumerate() {
         let about = Advice { config, facts, agent, at: format!("/agents/{index}") };
         warnings.extend(about.ceiling());
@@ -34,6 +35,30 @@ pub fn advise(config: &Config, facts: &dyn Facts) -> Vec<Warning> {
         warnings.extend(about.fallbacks());
     }
     warnings
+}
+
+/// Agents for whom nothing is there: neither their engine nor a fallback. Often all of them, so it is said once.
+fn idle(config: &Config, facts: &dyn Facts) -> Option<Warning> {
+    let engines = |agent: &Value| -> Vec<EngineName> {
+        let fallbacks = agent["fallbacks"].as_array().map_or(&[][..], Vec::as_slice);
+        std::iter::once(agent).chain(fallbacks).filter_map(engine_of).collect()
+    };
+    let is_idle = |agent: &&Value| !engines(agent).into_iter().any(|engine| facts.is_installed(engine));
+    let idle: Vec<&Value> = config.agents().iter().filter(is_idle).collect();
+    let first = idle.first()?;
+    let mut missing: Vec<&str> = idle.iter().flat_map(|agent| engines(agent)).map(EngineName::as_str).collect();
+    missing.sort_unstable();
+    missing.dedup();
+    let verb = if missing.len() == 1 { "is" } else { "are" };
+    let names: Vec<_> = idle.iter().filter_map(|agent| agent["name"].as_str()).collect();
+    let who = if idle.len() == config.agents().len() {
+        "no agent can work".to_owned()
+    } else {
+        format!("{} cannot work", names.join(", "))
+    };
+    let index = config.agents().iter().position(|agent| agent == *first).unwrap_or(0);
+    let message = format!("{} {verb} not installed, so {who}", missing.join(", "));
+    Some(Warning(config.document.problem(&format!("/agents/{index}/coding_agent"), message)))
 }
 
 struct Advice<'a> {

@@ -10,6 +10,7 @@ use super::findings::{Degraded, Findings};
 use super::pointer::{below, shown};
 use super::problem::{Problem, Warning, did_you_mean};
 use super::scalar::Scalar;
+use super::shape;
 use super::table::{Field, NOT_SERVED, Shape};
 use super::value::{self, Reading};
 use super::yaml::{Key, Kind, Mark, Node};
@@ -68,7 +69,7 @@ impl<'a> Walk<'a> {
     }
 
     fn section(&mut self, fields: &'static [Field], spelling: Spelling, node: &Node, at: &str) -> Option<Value> {
-        let entries = self.entries(node, at)?;
+        let entries = self.entries(node, at, || shape::mapping(fields, node, at))?;
         let mut values = Map::new();
         for (key, value) in entries {
             let name = spelling.of(&key.text);
@@ -106,7 +107,7 @@ impl<'a> Walk<'a> {
 
     fn map(&mut self, inner: &'static Shape, names: Names, node: &Node, at: &str) -> Option<Value> {
         let mut values = Map::new();
-        for (key, value) in self.entries(node, at)? {
+        for (key, value) in self.entries(node, at, || "a mapping expected: `name: …`".to_owned())? {
             let name = match names.of(&key.text) {
                 Ok(name) => name,
                 Err(message) => {
@@ -122,17 +123,18 @@ impl<'a> Walk<'a> {
         Some(Value::Object(values))
     }
 
-    fn entries<'n>(&mut self, node: &'n Node, at: &str) -> Option<&'n [(Key, Node)]> {
+    fn entries<'n>(&mut self, node: &'n Node, at: &str, wrong: impl FnOnce() -> String) -> Option<&'n [(Key, Node)]> {
         match &node.kind {
             Kind::Map(entries) => Some(entries),
             Kind::Scalar { .. } if is_nothing(node) => Some(&[]),
-            Kind::Scalar { .. } | Kind::List(_) => self.wrong(at, "a mapping expected: `key: value`"),
+            Kind::Scalar { .. } | Kind::List(_) => self.wrong(at, wrong()),
         }
     }
 
     fn list(&mut self, inner: &'static Shape, node: &Node, at: &str) -> Option<Value> {
         let Kind::List(entries) = &node.kind else {
-            return self.wrong(at, "a list expected: `[…]`, or one `- …` a line");
+            let fields = if let Shape::Section(fields) = inner { Some(*fields) } else { None };
+            return self.wrong(at, shape::list(fields, node, at));
         };
         let mut values = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
@@ -163,7 +165,9 @@ impl<'a> Walk<'a> {
     /// Permissions never widen by accident: what is not clearly a pattern is an error.
     fn patterns(&mut self, node: &Node, at: &str) -> Option<Value> {
         let Kind::List(entries) = &node.kind else {
-            return self.wrong(at, "a list of patterns expected; `[]` is none of them");
+            // Nothing after the colon is no pattern either.
+            let nothing = "a list of patterns expected; `[]` is none of them".to_owned();
+            return self.wrong(at, if is_nothing(node) { nothing } else { shape::list(None, node, at) });
         };
         let mut patterns = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
@@ -191,7 +195,7 @@ impl<'a> Walk<'a> {
 
     fn scalar(&mut self, shape: &'static Shape, node: &Node, at: &str) -> Option<Value> {
         let Kind::Scalar { text, plain } = &node.kind else {
-            return self.wrong(at, "a single value expected");
+            return self.wrong(at, shape::single(node, at));
         };
         match value::read(shape, Scalar::read(text, *plain), text) {
             Reading::Taken(value) => Some(value),

@@ -95,12 +95,32 @@ fn is_there(path: &Path) -> bool {
     }
 }
 
+/// What a file says, whether or not it may be used.
+#[derive(Debug)]
+pub struct Draft {
+    /// What there is of it: what is wrong is left out.
+    pub loaded: Loaded,
+    /// Every problem of the file, and of the prompt and schema files that it names.
+    pub problems: Vec<Problem>,
+}
+
 /// Reads the file at `path`, or none, and lays it over what ships.
 ///
 /// # Errors
 ///
 /// Every problem of the file, and of the prompt and schema files that it names.
 pub fn load(path: Option<&Path>, around: Surroundings<'_>) -> Result<Loaded, ConfigError> {
+    let Draft { loaded, problems } = draft(path, around)?;
+    ConfigError::unless_empty(problems)?;
+    Ok(loaded)
+}
+
+/// The same, however much is wrong.
+///
+/// # Errors
+///
+/// When the file cannot be read at all.
+pub fn draft(path: Option<&Path>, around: Surroundings<'_>) -> Result<Draft, ConfigError> {
     let (document, mut findings) = read(path, around.top)?;
     findings.problems.extend(roster_problems(&document));
     let mut layers = Layers::new(&document, around.engines, &found::checks(around.top));
@@ -109,13 +129,13 @@ pub fn load(path: Option<&Path>, around: Surroundings<'_>) -> Result<Loaded, Con
     let prompts = files.prompts(&document, &layers);
     let schemas = files.schemas(&document);
     findings.problems.append(&mut files.problems);
-    ConfigError::unless_empty(findings.problems)?;
     let mut warnings = findings.warnings;
     warnings.extend(findings.degraded.iter().map(|knob| degraded(knob, &document, &layers)));
     warnings.sort_by_key(|warning| warning.0.mark);
     let judge_files = files.judge_files();
     let not_served = findings.not_served;
-    Ok(Loaded { config: Config { document, layers, prompts, schemas, judge_files, not_served }, warnings })
+    let config = Config { document, layers, prompts, schemas, judge_files, not_served };
+    Ok(Draft { loaded: Loaded { config, warnings }, problems: findings.problems })
 }
 
 /// Where runs are kept by the file at `path`, or without one: what commands that only read need to know. Neither

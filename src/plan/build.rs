@@ -31,7 +31,14 @@ pub struct Request<'a> {
 /// names what does not exist; all at once.
 pub fn build(config: &Config, request: Request<'_>) -> Result<(Plan, Stop), ConfigError> {
     let config = config.clone().with_choices(request.choices)?;
-    let workflow = workflow::find(&config, request.workflow)?;
+    let workflow = match workflow::find(&config, request.workflow) {
+        Ok(workflow) => workflow,
+        Err(error) => {
+            // What else is wrong with the file is told with it.
+            check::config(&config)?;
+            return Err(error);
+        }
+    };
     let mut problems = check::workflow(&config, &workflow);
     if request.prompt.trim().is_empty() {
         let message = "the prompt is empty; give it as words, by `-f FILE`, or by `-f -` on standard input";

@@ -25,9 +25,20 @@ pub const GATES: [&str; 4] = ["artifacts_exist", "files_non_empty", "diff_matche
 /// Every problem of every workflow and template. Workflows that ship are checked when they are planned, since
 /// a repository need not have what each of them wants.
 pub fn config(config: &Config) -> Result<(), ConfigError> {
-    let workflows = workflow::catalog(config)?;
+    draft(config, Vec::new())
+}
+
+/// The same of a file with these problems, which are told with what the names in it come to; what follows from one of
+/// them is not.
+///
+/// # Errors
+///
+/// As [`config`], and the problems.
+pub fn draft(config: &Config, mut problems: Vec<Problem>) -> Result<(), ConfigError> {
+    let (workflows, unread) = workflow::read_all(config);
+    add(&mut problems, unread);
     let own = workflows.iter().filter(|workflow| workflow.origin == Origin::Config);
-    let mut problems: Vec<_> = own.flat_map(|own| self::workflow(config, own)).collect();
+    add(&mut problems, own.flat_map(|own| self::workflow(config, own)).collect());
     for name in config.agent_names() {
         problems.extend(templates(config, name));
     }
@@ -58,6 +69,19 @@ fn agent_of(kind: &Kind) -> Option<&AgentName> {
     }
 }
 
+/// Adds problems with what no earlier one is about, the same place or one inside of it.
+fn add(problems: &mut Vec<Problem>, more: Vec<Problem>) {
+    let is_news = |new: &Problem| {
+        let about = |known: &Problem| {
+            let inside = known.key.strip_prefix(&new.key);
+            known.file == new.file && inside.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        new.key.is_empty() || !problems.iter().any(about)
+    };
+    let news: Vec<Problem> = more.into_iter().filter(is_news).collect();
+    problems.extend(news);
+}
+
 /// The problems of the two templates of an agent.
 pub(super) fn templates(config: &Config, agent: &str) -> Vec<Problem> {
     let Some(prompts) = config.prompts.get(agent) else { return Vec::new() };
@@ -73,11 +97,13 @@ pub(super) fn templates(config: &Config, agent: &str) -> Vec<Problem> {
 
 /// The problems of one workflow.
 pub(super) fn workflow(config: &Config, workflow: &Workflow) -> Vec<Problem> {
-    let mut checker = Checker { config, workflow, problems: Vec::new() };
+    let written = workflow.written().get("steps").and_then(serde_json::Value::as_array).map_or(0, Vec::len);
+    let whole = written == workflow.steps.len();
+    let mut checker = Checker { config, workflow, whole, problems: Vec::new() };
     for (index, step) in workflow.flat() {
         checker.step(index, step);
     }
-    if let Some(accept) = &workflow.accept {
+    if let Some(accept) = workflow.accept.as_ref().filter(|_| whole) {
         let names: Vec<_> = workflow.flat().map(|(_, step)| step.name.as_str()).collect();
         let at = below(&workflow.at, "accept");
         for flaw in when::check(accept, &names, &[]) {
@@ -90,6 +116,8 @@ pub(super) fn workflow(config: &Config, workflow: &Workflow) -> Vec<Problem> {
 struct Checker<'a> {
     config: &'a Config,
     workflow: &'a Workflow,
+    /// Whether every step of it could be read; else any name may be that of one that could not.
+    whole: bool,
     problems: Vec<Problem>,
 }
 
@@ -99,7 +127,7 @@ impl Checker<'_> {
     }
 
     fn step(&mut self, index: usize, step: &Step) {
-        if let Some(expression) = &step.when {
+        if let Some(expression) = step.when.as_ref().filter(|_| self.whole) {
             let earlier = self.names(|at| at < index);
             let later = self.names(|at| at >= index);
             for flaw in when::check(expression, &earlier, &later) {
@@ -144,7 +172,7 @@ impl Checker<'_> {
                 self.problem(&format!("{at}/gates/{place}"), message);
             }
         }
-        if let Some(input) = &agent.input {
+        if let Some(input) = agent.input.as_ref().filter(|_| self.whole) {
             self.input(index, input.as_str(), &below(at, "input"));
         }
     }
@@ -166,7 +194,9 @@ impl Checker<'_> {
 
     fn agent(&mut self, name: &AgentName, at: &str) {
         let known: Vec<_> = self.config.agent_names().collect();
-        if !known.contains(&name.as_str()) {
+        // One whose name is wrong or missing may be the one that is meant.
+        let is_known = known.contains(&name.as_str()) || known.len() < self.config.agents().len();
+        if !is_known {
             let near = did_you_mean(name.as_str(), known.iter().copied());
             self.problem(at, format!("no agent is called `{name}`; there are {}{near}", join(&known)));
         }

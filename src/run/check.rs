@@ -1,6 +1,6 @@
 //! Checks: command lines that code runs and judges.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tokio::time::Instant;
 
@@ -11,7 +11,8 @@ use super::{Level, Run, RunError, millis};
 use crate::event::{CheckRun, CheckStart, Event, Expect, Fault, FaultKind, Order, Outcome, PhaseStatus};
 use crate::ids::CheckName;
 use crate::lines::RawLine;
-use crate::process::{Child, CommandSpec, Exit, Finish, Keep, Limits, OWNER};
+use crate::plan;
+use crate::process::{Child, CommandSpec, Exit, Finish, Keep, Limits, OWNER, SpawnError, find_program};
 use crate::view::words;
 
 /// What a check's shell does first. It waits to be told, so that it is recorded before it does anything, and ends by
@@ -36,7 +37,12 @@ struct Judged {
     matched: bool,
     /// The request that ended it.
     stopped: Option<Asked>,
+    /// Why it could not be started: it has judged nothing.
+    unstarted: Option<String>,
 }
+
+/// What `sh` exits with when a command is not found, or found and not executable.
+const NOT_STARTED: [i32; 2] = [126, 127];
 
 impl Run {
     /// Runs the checks of a phase, all of them, and says whether the verdict is the expected one.
@@ -51,14 +57,14 @@ impl Run {
             Expect::Red { pattern: Some(pattern) } => regex::bytes::Regex::new(pattern).ok(),
             Expect::Red { pattern: None } | Expect::Green => None,
         };
-        let (mut green, mut matched, mut stopped) = (true, pattern.is_none(), None);
+        let (mut green, mut matched, mut stopped, mut unstarted) = (true, pattern.is_none(), None, None);
         for check in checks {
             let log = check_log(order, check, checks.len());
             let judged = self.run_check(order, check, &log, pattern.as_ref()).await?;
             green &= judged.run.passed;
             matched |= judged.matched;
-            if judged.stopped.is_some() {
-                stopped = judged.stopped;
+            if judged.stopped.is_some() || judged.unstarted.is_some() {
+                (stopped, unstarted) = (judged.stopped, judged.unstarted);
                 break;
             }
             if *expect == Expect::Green && !judged.run.passed {
@@ -71,6 +77,10 @@ impl Run {
         }
         if let Some(loss) = loss {
             return Ok(PhaseResult::failed(Outcome::Failed, format!("a check destroyed what git keeps: {loss}")));
+        }
+        // Neither red nor green: a fix would be paid for what no agent can mend.
+        if let Some(unstarted) = unstarted {
+            return Ok(PhaseResult::failed(Outcome::Failed, unstarted));
         }
         let passed = match expect {
             Expect::Green => green,
@@ -92,7 +102,8 @@ impl Run {
         let log = format!("context_handoff/{}.gate_{look}.{gate}.log", order.phase);
         let judged = self.run_check(order, &check, &log, None).await?;
         let run = &judged.run;
-        Ok(match judged.stopped {
+        let unstarted = judged.unstarted.map(|why| (Outcome::Failed, why));
+        Ok(match judged.stopped.or(unstarted) {
             Some(asked) => Err(asked),
             None if run.passed => Ok(Vec::new()),
             None => {
@@ -115,6 +126,7 @@ impl Run {
         let spec = CommandSpec::new("sh", &self.place.top).arg("-c").arg(script).set(OWNER, self.new_owner());
         let keep = Keep { stdout: Some(self.place.dir.open_append(&PathBuf::from(log))?), stderr: None };
         let started = Instant::now();
+        let mut unstarted = None;
         let ended = match Child::spawn(&spec, keep, Limits::default()) {
             Ok(mut child) => {
                 self.record_check_start(order, check, &child)?;
@@ -122,12 +134,14 @@ impl Run {
                 self.watch_check(child, super::order::minutes(command.timeout_minutes), pattern).await
             }
             Err(error) => {
-                let message = format!("`{check}` cannot be started: {error}");
-                let fault = Fault { place: order.phase.to_string(), kind: FaultKind::Check, message };
-                self.record(Some(&order.phase), Event::Error(fault))?;
+                unstarted = Some(error.to_string());
                 Ended { exit: None, timed_out: false, matched: false, stopped: None }
             }
         };
+        if ended.exit.is_some_and(|exit| NOT_STARTED.contains(&exit)) {
+            let missing = missing_program(&command, &self.place.top);
+            unstarted = missing.map(|error| error.to_string());
+        }
         let run = CheckRun {
             check: check.clone(),
             passed: ended.exit == Some(0),
@@ -137,7 +151,12 @@ impl Run {
             elapsed_ms: millis(started.elapsed()),
         };
         self.record(Some(&order.phase), Event::Check(run.clone()))?;
-        Ok(Judged { run, matched: ended.matched, stopped: ended.stopped })
+        let unstarted = unstarted.map(|why| format!("check `{check}` cannot start: {why}"));
+        if let Some(message) = unstarted.clone() {
+            let fault = Fault { place: order.phase.to_string(), kind: FaultKind::Check, message };
+            self.record(Some(&order.phase), Event::Error(fault))?;
+        }
+        Ok(Judged { run, matched: ended.matched, stopped: ended.stopped, unstarted })
     }
 
     fn record_check_start(&self, order: &Order, check: &CheckName, child: &Child) -> Result<(), RunError> {
@@ -192,6 +211,12 @@ impl Run {
         };
         Ended { exit, timed_out, matched, stopped }
     }
+}
+
+/// Why the program of a check cannot be started from the top of a work tree; `None` when it can, or when only a shell
+/// can tell.
+pub fn missing_program(check: &plan::Check, top: &Path) -> Option<SpawnError> {
+    find_program(&CommandSpec::new(check.program()?, top)).err()
 }
 
 /// Where the whole output of a check goes, relative to the run directory.

@@ -67,7 +67,8 @@ impl Run {
         // It may be that all but the end of the phase was written down by a fia that died then.
         let known =
             committed.commit.as_ref().is_some_and(|commit| self.with_state(|state| state.commits.contains(commit)));
-        if !known {
+        // What a hook refused is told as such, and not as nothing to commit.
+        if !known && outcome.refused.is_none() {
             self.record(Some(&order.phase), Event::Committed(committed))?;
         }
         self.tell_of_hooks(order, &outcome.changed_by_hooks)?;

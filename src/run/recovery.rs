@@ -105,7 +105,8 @@ impl Refusal {
     pub fn hint(self, run: &str, workflow: &str) -> String {
         match self {
             Self::Unchanged { verdict_fits: true } => format!(
-                "change something, or say what is missing: `fia verdict set {run} --missing \"…\"`, then `fia resume {run}`"
+                "change something, or say what is missing: `fia verdict set {run} --missing \"…\"`, then `fia resume {run}`;\n      \
+                 if what you mended is no file of the run: `fia resume {run} --retry-unchanged`"
             ),
             Self::Unchanged { verdict_fits: false } => {
                 format!("change something, or `fia resume {run} --retry-unchanged`")

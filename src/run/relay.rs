@@ -14,8 +14,9 @@ use crate::event::{
     EngineError, EngineRelay, EngineRetry, Event, FailureKind, Fault, FaultKind, Outcome, RetirementReason,
     RotationReason, SessionRetired, SessionRotation, Waiting,
 };
-use crate::ids::{AgentName, PhaseName};
+use crate::ids::{AgentName, EngineName, PhaseName};
 use crate::plan::{EngineChoice, Relay};
+use crate::process::{CommandSpec, find_program};
 use crate::session::reseed::Fresh;
 use crate::state::WAITS_FOR_LIMIT;
 use crate::state::relay::{self, Death, Elsewhere, First, Renewal, Stuck};
@@ -103,6 +104,7 @@ impl Run {
         let facts = engine::for_name(choice.engine).facts();
         let advice = match failure.kind {
             FailureKind::Login if !facts.login.is_empty() => format!("; log in with `{}`", facts.login),
+            FailureKind::Missing if self.program_is_there(choice.engine) => mending(choice.engine, &failure.message),
             FailureKind::Missing if !facts.install.is_empty() => {
                 format!("; see `fia doctor` ({})", facts.install)
             }
@@ -118,6 +120,14 @@ impl Run {
         let said = self.mask.text(&failure.message);
         let room = MESSAGE_CHARS.saturating_sub(advice.chars().count());
         said.chars().take(room).collect::<String>() + &advice
+    }
+
+    /// Whether the program of an engine can be started; what is missing is something else then.
+    fn program_is_there(&self, engine: EngineName) -> bool {
+        let configured = self.plan.engines.get(&engine).and_then(|settings| settings.program.as_deref());
+        let names = configured.map_or_else(|| engine::for_name(engine).facts().programs.to_vec(), |one| vec![one]);
+        engine == EngineName::Scripted
+            || names.iter().any(|name| find_program(&CommandSpec::new(*name, &self.place.top)).is_ok())
     }
 
     fn record_death(&self, dead: &Dead<'_>) -> Result<(), RunError> {
@@ -275,5 +285,16 @@ impl Run {
     /// A time as people here read it.
     pub(super) fn local_time(&self, at: DateTime<Utc>) -> String {
         self.zone.shown(at)
+    }
+}
+
+/// What a person can do about an engine that is installed and did not start to work.
+fn mending(engine: EngineName, message: &str) -> String {
+    match engine {
+        EngineName::Scripted => String::new(),
+        EngineName::Claude | EngineName::Pi | EngineName::Cursor if message.to_lowercase().contains("model") => {
+            format!("; name a model that it has, by `model:` in the configuration or `--use {engine}:MODEL`")
+        }
+        EngineName::Claude | EngineName::Pi | EngineName::Cursor => "; see `fia doctor`".to_owned(),
     }
 }

@@ -84,8 +84,8 @@ fn hint(path: &Path, source: &io::Error) -> String {
         return obstacle.hint();
     }
     match source.kind() {
-        Kind::StorageFull | Kind::QuotaExceeded => "free some space, then `fia resume`".to_owned(),
-        Kind::FileTooLarge => "raise the file size limit (ulimit -f), then `fia resume`".to_owned(),
+        Kind::StorageFull | Kind::QuotaExceeded => again("free some space"),
+        Kind::FileTooLarge => again("raise the file size limit (ulimit -f)"),
         Kind::ReadOnlyFilesystem => "set `data_dir` to a place that can be written to".to_owned(),
         Kind::PermissionDenied => format!("give yourself access to `{}`", path.display()),
         Kind::NotADirectory | Kind::AlreadyExists => {
@@ -94,4 +94,9 @@ fn hint(path: &Path, source: &io::Error) -> String {
         Kind::NotFound => format!("look whether `{}` was moved or removed", path.display()),
         _ => format!("look at `{}`, then try again", path.display()),
     }
+}
+
+/// What to do after something was mended; whether a run had begun is not known here.
+fn again(mend: &str) -> String {
+    format!("{mend}, then try again; a run that had begun goes on with `fia resume`")
 }

@@ -40,6 +40,8 @@ pub struct Ending<'a> {
     pub brake: Brake,
     /// What comes next where the run itself does not stay; `None` for a command on it.
     pub instead: Option<&'a str>,
+    /// The run's directory as a command here can be given it; `None` where files are named relative to it.
+    pub place: Option<&'a str>,
 }
 
 /// Whether every run of the repository is stopped, those to come as well (`fia stop --all`).
@@ -110,6 +112,7 @@ impl Ending<'_> {
             (_, _) => format!("{}; work after that is kept in the tree.", kept(run)),
         });
         lines.extend(left_out(run));
+        lines.extend(self.without_verdict(outcome));
         lines.push(self.spent());
         lines
     }
@@ -135,12 +138,18 @@ impl Ending<'_> {
         let gates = phase.gates.iter().filter(|gate| !gate.passed);
         checks
             .map(|check| {
-                format!("failing: {}{} ({})", check.check, words::timed_out(check.timed_out_minutes), check.log)
+                let limit = words::timed_out(check.timed_out_minutes);
+                format!("failing: {}{limit} ({})", check.check, self.file(&check.log))
             })
             .chain(gates.flat_map(|gate| {
                 gate.violations.iter().filter(is_new).map(move |line| format!("{}: {line}", gate.gate))
             }))
             .collect()
+    }
+
+    /// A file of the run directory, as it can be opened from here.
+    fn file(&self, name: &str) -> String {
+        self.place.map_or_else(|| name.to_owned(), |place| format!("{place}/{name}"))
     }
 
     /// Tokens, dollars and what rotation saved.
@@ -179,7 +188,7 @@ impl Ending<'_> {
             | Outcome::AttemptCap
             | Outcome::NoProgress
             | Outcome::BlockedByGate
-            | Outcome::Failed => recovery(run, id, &resume),
+            | Outcome::Failed => self.recovery(id, &resume),
             Outcome::BudgetExhausted => {
                 let (key, raised) = self.raised_budget();
                 format!("fia resume {id}{} --budget {key}={raised}", limits(run, Some(key)))
@@ -192,6 +201,36 @@ impl Ending<'_> {
             Outcome::StoppedByRequest if run.approval_open => format!("fia approve {id} && {resume}"),
             Outcome::EngineExhausted | Outcome::StoppedByRequest | Outcome::Aborted => resume,
         }
+    }
+
+    /// A resume as it is where code failed, not an agent: what it stumbled over is no file of the run, so a verdict
+    /// is for nobody. Else a verdict and a resume while the ledger has room for both, then a resume alone, then
+    /// another run.
+    fn recovery(&self, id: &str, resume: &str) -> String {
+        let run = &self.state.run;
+        if used(run).verdict_fits() && !self.code_failed() {
+            format!("fia verdict set {id} --missing \"…\" && {resume}")
+        } else if used(run).resume_fits() {
+            format!("{resume} --retry-unchanged")
+        } else {
+            format!("fia run {} \"…\"", run.workflow)
+        }
+    }
+
+    /// Whether the last phase was a check that could not start, or a commit that git or a hook refused.
+    fn code_failed(&self) -> bool {
+        self.state.phases.last().is_some_and(|phase| phase.status == PhaseState::Failed && phase.agent.is_none())
+    }
+
+    /// What goes on without a verdict, where the next command has one.
+    fn without_verdict(&self, outcome: Outcome) -> Option<String> {
+        let run = &self.state.run;
+        let is_red = matches!(outcome, Outcome::VerificationFailed | Outcome::AttemptCap | Outcome::NoProgress);
+        if !is_red || self.instead.is_some() || !used(run).verdict_fits() {
+            return None;
+        }
+        let resume = format!("fia resume {}{}", handle(&run.run), limits(run, None));
+        Some(format!("If what you mended is no file of the run: {resume} --retry-unchanged"))
     }
 
     /// The limit that was reached, doubled: by the sums, else by the last warning, else the token budget.
@@ -243,17 +282,6 @@ fn limits(run: &RunSummary, but: Option<&str>) -> String {
     let key = |limit: &str| limit.split('=').next().map(str::to_owned);
     let kept = run.limits.iter().filter(|limit| key(limit).as_deref() != but);
     kept.flat_map(|limit| [" --budget ", limit]).collect()
-}
-
-/// A verdict and a resume while the ledger has room for both, then a resume alone, then another run.
-fn recovery(run: &RunSummary, id: &str, resume: &str) -> String {
-    if used(run).verdict_fits() {
-        format!("fia verdict set {id} --missing \"…\" && {resume}")
-    } else if used(run).resume_fits() {
-        format!("{resume} --retry-unchanged")
-    } else {
-        format!("fia run {} \"…\"", run.workflow)
-    }
 }
 
 /// What was committed.

@@ -12,6 +12,8 @@ use crate::ids::PhaseName;
 const STEP_COLUMNS: usize = 10;
 const AGENT_COLUMNS: usize = 10;
 const ENGINE_COLUMNS: usize = 15;
+/// Columns below which a screen has no room for agents and engines.
+const NARROW: usize = 72;
 
 /// The lines of one phase.
 #[derive(Debug, Clone, Copy)]
@@ -22,20 +24,31 @@ pub struct Lines<'a> {
     pub paint: Paint,
     /// Columns of the screen; nothing is wider.
     pub width: usize,
+    /// The run's directory as a command here can be given it; `None` where files are named relative to it.
+    pub place: Option<&'a str>,
 }
 
 impl Lines<'_> {
     /// A phase that ended, with a line more for each check that was not satisfied.
     pub fn ended(&self, phase: &PhaseRow) -> Vec<String> {
         let (symbol, ink) = symbol(phase.status);
-        let detail = self.detail(phase);
-        let mut lines = vec![self.line(symbol, ink, phase, &span(phase.elapsed_ms.unwrap_or_default()), &detail)];
+        let elapsed = span(phase.elapsed_ms.unwrap_or_default());
+        let (detail, reason) = (self.detail(phase), phase.reason.clone().unwrap_or_default());
+        let both = format!("{detail}  {reason}");
+        let whole = self.whole_line(phase, &elapsed, both.trim());
+        let mut lines = if text::width(&whole) <= self.room() {
+            vec![self.line(symbol, ink, phase, &elapsed, both.trim())]
+        } else {
+            let first = self.line(symbol, ink, phase, &elapsed, &detail);
+            std::iter::once(first).chain(self.below(&reason)).collect()
+        };
         for check in phase.checks.iter().filter(|check| !check.passed) {
             let ended = words::check_end(check.exit, check.timed_out_minutes);
-            lines.push(self.below(&format!("{}: {ended}, see {}", check.check, check.log)));
+            let log = self.place.map_or_else(|| check.log.clone(), |place| format!("{place}/{}", check.log));
+            lines.extend(self.below(&format!("{}: {ended}, see {log}", check.check)));
         }
         for gate in phase.gates.iter().filter(|gate| !gate.passed) {
-            lines.push(self.below(&format!("{}: {}", gate.gate, gate.violations.join("; "))));
+            lines.extend(self.below(&format!("{}: {}", gate.gate, gate.violations.join("; "))));
         }
         lines
     }
@@ -46,12 +59,14 @@ impl Lines<'_> {
     }
 
     /// The live context of a phase at work, and its requests; nothing for one without an agent.
-    pub fn so_far(&self, phase: &PhaseRow) -> Option<String> {
-        let agent = phase.agent.as_ref().filter(|_| phase.status == PhaseState::Running)?;
+    pub fn so_far(&self, phase: &PhaseRow) -> Vec<String> {
+        let Some(agent) = phase.agent.as_ref().filter(|_| phase.status == PhaseState::Running) else {
+            return Vec::new();
+        };
         let context = phase.context_after.map_or_else(|| UNKNOWN.to_owned(), count);
         let ceiling = self.frame.ceiling(agent).map(|ceiling| format!(" of {}", count(ceiling))).unwrap_or_default();
         let (requests, tokens) = (plural(phase.spend.requests, "request"), phase.spend.tokens_text(Usage::total));
-        Some(self.below(&format!("so far: context {context}{ceiling}, {requests}, {tokens} tokens")))
+        self.below(&format!("so far: context {context}{ceiling}, {requests}, {tokens} tokens"))
     }
 
     /// A fresh session on purpose.
@@ -73,7 +88,15 @@ impl Lines<'_> {
     }
 
     fn line(&self, symbol: &str, ink: Ink, phase: &PhaseRow, elapsed: &str, detail: &str) -> String {
+        format!("{} {}", self.paint.ink(ink, symbol), self.cut(&self.whole_line(phase, elapsed, detail)))
+    }
+
+    /// A line beside its symbol, however long.
+    fn whole_line(&self, phase: &PhaseRow, elapsed: &str, detail: &str) -> String {
+        // On a narrow screen what it costs and how full it is goes before who works.
+        let is_narrow = self.width < NARROW;
         let who = match &phase.agent {
+            Some(_) if is_narrow => String::new(),
             Some(agent) => {
                 let engine =
                     phase.engine.map(|engine| words::engine_model(engine, phase.model.as_deref().unwrap_or("")));
@@ -83,20 +106,29 @@ impl Lines<'_> {
                     text::left(&text::line(&engine.unwrap_or_default()), ENGINE_COLUMNS - 1)
                 )
             }
+            None if is_narrow => text::fit(&text::line(&self.command(phase)), AGENT_COLUMNS).into_owned(),
             None => text::left(&text::line(&self.command(phase)), AGENT_COLUMNS + ENGINE_COLUMNS - 1),
         };
         let line =
             format!("{} {who} {}  {}", number_and_step(&phase.phase), text::right(elapsed, 7), text::line(detail));
-        format!("{} {}", self.paint.ink(ink, symbol), self.cut(line.trim_end()))
+        line.trim_end().to_owned()
     }
 
-    fn below(&self, what: &str) -> String {
-        format!("  {}", self.cut(&format!("   {}{}", " ".repeat(STEP_COLUMNS), text::line(what))))
+    /// Something about the phase in the line above, in as many lines as it takes.
+    fn below(&self, what: &str) -> Vec<String> {
+        let indent = if self.width < NARROW { 2 } else { STEP_COLUMNS + 5 };
+        let lines = text::wrap(&text::line(what), self.width.saturating_sub(indent).max(1));
+        lines.iter().map(|line| format!("{}{line}", " ".repeat(indent))).collect()
+    }
+
+    /// Columns beside the symbol.
+    fn room(&self) -> usize {
+        self.width.saturating_sub(2)
     }
 
     /// What is left of a line beside its symbol.
     fn cut(&self, line: &str) -> String {
-        text::fit(line, self.width.saturating_sub(2)).into_owned()
+        text::fit(line, self.room()).into_owned()
     }
 
     /// What a phase without an agent runs.
@@ -108,15 +140,17 @@ impl Lines<'_> {
 
     fn detail(&self, phase: &PhaseRow) -> String {
         if phase.agent.is_none() {
-            return phase.reason.clone().unwrap_or_default();
+            return String::new();
         }
         let context = phase.context_after.map_or_else(|| UNKNOWN.to_owned(), count);
         let ceiling = phase.agent.as_ref().and_then(|agent| self.frame.ceiling(agent));
         let over = phase.context_after.zip(ceiling).is_some_and(|(context, ceiling)| context >= ceiling);
         let over = if over { "▲ceiling" } else { "" };
         let cost = phase.spend.cost_text();
-        let failed = phase.reason.as_ref().map(|reason| format!("  {reason}")).unwrap_or_default();
-        format!("context {} {}{}{failed}", text::right(&context, 4), text::left(over, 9), text::right(&cost, 7))
+        if self.width < NARROW {
+            return format!("{context}{} {cost}", if over.is_empty() { "" } else { "▲" });
+        }
+        format!("context {} {}{}", text::right(&context, 4), text::left(over, 9), text::right(&cost, 7))
     }
 }
 

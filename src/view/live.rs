@@ -107,7 +107,7 @@ impl Live {
 
     /// The lines that a record leaves above the block.
     fn ended(&self, record: &Record, width: usize) -> Vec<String> {
-        let lines = Lines { frame: &self.frame, paint: self.paint, width };
+        let lines = Lines { frame: &self.frame, paint: self.paint, width, place: None };
         let outside = PhaseName::default();
         let phase = record.phase.as_ref().unwrap_or(&outside);
         let described = || words::describe(&record.event, record.ts);
@@ -185,14 +185,14 @@ impl Live {
         let running: Vec<&PhaseRow> = self.state.running().collect();
         for phase in running.iter().take(SHOWN) {
             block.push(self.phase_line(phase, now, width));
-            block.extend(self.context_line(phase));
+            block.extend(self.context_line(phase, width));
         }
         if running.len() > SHOWN {
             block.push(BlockLine::plain(format!("  and {} more", running.len() - SHOWN)));
         }
         block.extend(self.wait_lines(now));
         if !running.is_empty() {
-            block.push(self.spend_line());
+            block.extend(self.spend_lines(width));
         }
         for line in &mut block {
             line.text = text::fit(&line.text, width).into_owned();
@@ -201,13 +201,13 @@ impl Live {
     }
 
     fn phase_line(&self, phase: &PhaseRow, now: DateTime<Utc>, width: usize) -> BlockLine {
-        let lines = Lines { frame: &self.frame, paint: Paint::Plain, width };
+        let lines = Lines { frame: &self.frame, paint: Paint::Plain, width, place: None };
         let doing = phase.last_tool.as_deref().unwrap_or("");
         let line = lines.running(phase, ms_between(phase.started_at, now), doing);
         BlockLine { text: line, ink: Ink::Running }
     }
 
-    fn context_line(&self, phase: &PhaseRow) -> Option<BlockLine> {
+    fn context_line(&self, phase: &PhaseRow, width: usize) -> Option<BlockLine> {
         let agent = self.state.agent(phase.agent.as_ref()?)?;
         let open = agent.open.as_ref().filter(|open| open.phase.as_ref() == Some(&phase.phase));
         let mut spend = phase.spend;
@@ -217,15 +217,27 @@ impl Live {
         }
         let full = self.frame.ceiling(&agent.agent).or(agent.window);
         let context = match (agent.context_tokens, full) {
-            (Some(context), Some(full)) => {
-                format!("{}  {} of {}", bar(context, full, BAR_CELLS), count(context), count(full))
-            }
+            (Some(context), Some(full)) => format!("{} of {}", count(context), count(full)),
             (Some(context), None) => count(context),
             (None, _) if agent.unmetered => "not reported".to_owned(),
             (None, _) => "–".to_owned(),
         };
-        let cache = spend.cache_hit_ratio().map(|share| format!("   cache {}", percent(share))).unwrap_or_default();
-        Some(BlockLine::plain(format!("  context  {context}   {}{cache}", plural(spend.requests, "request"))))
+        let requests = plural(spend.requests, "request");
+        let cache = spend.cache_hit_ratio().map(|share| format!("cache {}", percent(share)));
+        let bar = agent.context_tokens.zip(full).map(|(context, full)| format!("{}  ", bar(context, full, BAR_CELLS)));
+        let with_bar = format!("{}{context}", bar.unwrap_or_default());
+        // The figures stay longer than their picture.
+        let shrinking: [&[Option<&str>]; 4] = [
+            &[Some(&with_bar), Some(&requests), cache.as_deref()],
+            &[Some(&context), Some(&requests), cache.as_deref()],
+            &[Some(&context), cache.as_deref()],
+            &[Some(&context)],
+        ];
+        let line = |parts: &[Option<&str>]| {
+            format!("  context  {}", parts.iter().flatten().copied().collect::<Vec<_>>().join("   "))
+        };
+        let fitting = shrinking.iter().map(|parts| line(parts)).find(|line| text::width(line) <= width);
+        Some(BlockLine::plain(fitting.unwrap_or_else(|| line(&[Some(&context)]))))
     }
 
     /// What the run waits for, and what ends the wait.
@@ -243,7 +255,7 @@ impl Live {
         vec![BlockLine { text: what, ink: Ink::Note }, BlockLine::plain(way_out)]
     }
 
-    fn spend_line(&self) -> BlockLine {
+    fn spend_lines(&self, width: usize) -> Vec<BlockLine> {
         let spend = self.state.spend_so_far();
         let stop = self.frame.stop.as_ref();
         let budget = stop.map(|stop| stop.token_budget).filter(|&budget| budget > 0);
@@ -256,7 +268,13 @@ impl Live {
             Some(limit) => format!("{} of {}", spend.cost_text(), dollars(limit)),
             None => spend.cost_text(),
         };
-        BlockLine::plain(format!("  tokens   {}cost {cost}", text::left(&tokens, 37)))
+        let one = format!("  tokens   {}cost {cost}", text::left(&tokens, 37));
+        let lines = if text::width(&one) <= width {
+            vec![one]
+        } else {
+            vec![format!("  tokens   {tokens}"), format!("  cost     {cost}")]
+        };
+        lines.into_iter().map(BlockLine::plain).collect()
     }
 }
 

@@ -82,7 +82,9 @@ pub fn runs<'a>(runs: impl IntoIterator<Item = (&'a RunSummary, Life)>, now: Dat
         ("TOKENS", Align::Right),
         ("COST", Align::Right),
         ("PROMPT", Align::Left),
-    ]);
+    ])
+    .spare(&["TIME", "STARTED", "TOKENS", "WORKFLOW"])
+    .cut_last();
     for (run, life) in runs {
         table.row([
             run.run.as_str().into(),
@@ -111,7 +113,9 @@ pub fn phases(projection: &Projection) -> Table {
         ("COST", Align::Right),
         ("TRY", Align::Right),
         ("NOTE", Align::Left),
-    ]);
+    ])
+    .spare(&["TRY", "REQ", "ENGINE", "TIME", "AGENT"])
+    .wrap_last();
     for row in &projection.phases {
         let agent = |cell: String| if row.agent.is_some() { Cell::from(cell) } else { Cell::default() };
         table.row([
@@ -183,7 +187,8 @@ pub fn agents(projection: &Projection, now: DateTime<Utc>) -> Table {
         ("ROTATED", Align::Right),
         ("CACHE", Align::Right),
         ("LAST", Align::Left),
-    ]);
+    ])
+    .spare(&["SESSION", "ROTATED", "ENGINE"]);
     for row in &projection.agents {
         let engine = row.engine.map(|engine| words::engine_model(engine, row.model.as_deref().unwrap_or("")));
         let session = row.session_id.as_ref().map(|id| words::short_session(id.as_str()).to_owned());
@@ -215,7 +220,8 @@ pub fn models(rows: &[ModelRow]) -> Table {
         ("COST", Align::Right),
         ("LARGEST", Align::Right),
         ("WINDOW", Align::Right),
-    ]);
+    ])
+    .spare(&["TURNS", "REQ", "WINDOW", "RUNS"]);
     for row in rows {
         table.row([
             row.engine.as_str().into(),
@@ -268,12 +274,12 @@ pub fn show(
     writeln!(out, "{}{}", paint.ink(Ink::Strong, &head), text::fit(&rest, width.saturating_sub(text::width(&head))))?;
     writeln!(out, "{}", text::fit(&text::line(&origin(run)), width))?;
     writeln!(out)?;
-    let lines = Lines { frame, paint, width };
+    let lines = Lines { frame, paint, width, place: ending.place };
     for phase in &state.phases {
         for line in phase_lines(&lines, phase, now) {
             writeln!(out, "{line}")?;
         }
-        if let Some(line) = lines.so_far(phase) {
+        for line in lines.so_far(phase) {
             writeln!(out, "{line}")?;
         }
     }

@@ -129,7 +129,7 @@ proptest! {
         report.report(|_| None).write_text(&mut out, Some(width), Paint::Ansi).unwrap();
         let state = report.state();
         let (frame, savings) = (report.frame(), Some(report.savings()));
-        let ending = Ending { state, frame, savings, brake: Brake::Off, instead: None };
+        let ending = Ending { state, frame, savings, brake: Brake::Off, instead: None, place: None };
         tables::show(&mut out, ending, Life::Gone, story.now, Some(width), Paint::Plain).unwrap();
         tables::phases(state).write(&mut out, Some(width), Paint::Plain).unwrap();
         tables::agents(state, story.now).write(&mut out, Some(width), Paint::Plain).unwrap();

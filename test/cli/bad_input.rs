@@ -177,8 +177,10 @@ fn r6_8_an_append_that_fails_stops_the_run_with_what_was_written_whole() {
 
 #[test]
 fn an_engine_that_is_not_installed_ends_the_run_and_names_what_to_do() {
-    let project = Project::new().config("defaults: { coding_agent: pi, model: a/b }\n");
-    let finished = project.fia(&["run", "build", "do", "it"]);
+    let builder = "agents: [{ name: builder, coding_agent: pi, model: a/b }]\n";
+    let project = Project::new()
+        .with(&format!("{builder}workflows: {{ w: {{ steps: [{{ agent: builder }}, {{ agent: scout }}] }} }}\n"));
+    let finished = project.fia(&["run", "w", "do", "it"]);
     assert_eq!(finished.end(), "exit 1", "{finished}");
     assert_eq!(project.log().outcome().as_str(), "engine_exhausted");
     assert!(finished.stderr.contains("`pi` not found on PATH; install `pi`"), "{finished}");

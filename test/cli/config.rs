@@ -25,12 +25,57 @@ workflows:
     exit 2
     -- stdout
     -- stderr
-    error: 2 problems in fia.config.yaml
+    error: 7 problems in fia.config.yaml
       3:3  defaults: unknown key `sesion_rotation_context`; did you mean `session_rotation_context`?
-      6:14 agents[0].writes[0]: empty entry; a pattern here would allow every path
+      6:14  agents[0].writes[0]: empty entry; a pattern here would allow every path
+      10:31 workflows.mine.steps[0].agent: no agent is called `bilder`; there are builder, planner, scout, tester, reviewer, documenter; did you mean `builder`?
+      10:47 workflows.mine.steps[0].gates[0]: no gate or check is called `diff_matches_claim`; there are artifacts_exist, files_non_empty, diff_matches_claims, verdict_consistent; did you mean `diff_matches_claims`?
+      10:74 workflows.mine.steps[0].when: no step is called `tests`; steps before it: none
+      11:17 workflows.mine.steps[1].name: `build` is the name of an earlier step; give this one its own `name`
+      11:32 workflows.mine.steps[1].check[0]: no check is called `tset`; `checks:` and the manifests at the top of the repository name none
 
     hint: `fia config schema` prints a JSON Schema for your editor
     ");
+}
+
+#[test]
+fn names_that_mean_nothing_are_told_beside_keys_that_do_and_what_follows_from_another_problem_is_not() {
+    let project = Project::new().config(
+        "defaults: { coding_agent: scripted }
+checks: { t: { runn: x } }
+workflows:
+  mine:
+    steps:
+      - { agent: bilder, output: bild, gates: [foo] }
+      - { name: tests, chek: [t] }
+      - { name: look, agent: scout, when: tests.passed }
+",
+    );
+    for args in [&["config", "check"][..], &["run", "mine", "do it"], &["run", "build", "do it"]] {
+        let finished = project.fia(args);
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(project.shown(&finished), @r"
+            exit 2
+            -- stdout
+            -- stderr
+            error: 6 problems in fia.config.yaml
+              2:14 checks.t: `run` is missing
+              2:16 checks.t: unknown key `runn`; did you mean `run`?
+              6:18 workflows.mine.steps[0].agent: no agent is called `bilder`; there are planner, builder, scout, tester, reviewer, documenter; did you mean `builder`?
+              6:34 workflows.mine.steps[0].output: no envelope type is called `bild`; there are generic, plan, build, scout, review, document, verify, or a .json file; did you mean `build`?
+              6:48 workflows.mine.steps[0].gates[0]: no gate or check is called `foo`; there are artifacts_exist, files_non_empty, diff_matches_claims, verdict_consistent, t
+              7:24 workflows.mine.steps[1]: unknown key `chek`; did you mean `check`?
+
+            hint: `fia config schema` prints a JSON Schema for your editor
+            ");
+        }
+    }
+    // Without a key that is wrong, steps of no kind and names are told together as well.
+    let project = Project::new().with("workflows: { mine: { steps: [{ agent: bilder }, { name: nothing }] } }\n");
+    for args in [&["config", "check"][..], &["run", "mine", "do it"]] {
+        let finished = project.fia(args);
+        assert!(finished.stderr.starts_with("error: 2 problems in "), "{finished}");
+    }
 }
 
 #[test]

@@ -88,9 +88,11 @@ fn a_type_of_records_that_there_is_not_is_told_and_a_log_name_is_led_to_its_flag
 
 #[test]
 fn an_engine_that_is_not_there_is_told_once_at_the_end() {
-    let project = Project::new().config("defaults: { coding_agent: pi, model: a/b }\n");
-    fs::create_dir(project.env().home().join("bin")).unwrap();
-    let finished = project.fia(&["run", "build", "-q", "do", "it"]);
+    let project = Project::new().with(
+        "agents: [{ name: builder, coding_agent: pi, model: a/b }]\n\
+         workflows: { w: { steps: [{ agent: scout }, { agent: builder }] } }\n",
+    );
+    let finished = project.fia(&["run", "w", "-q", "do", "it"]);
     assert_eq!(finished.end(), "exit 1", "{finished}");
     assert_eq!(finished.stderr.matches("program `pi` not found on PATH").count(), 1, "{finished}");
     assert!(
@@ -98,7 +100,63 @@ fn an_engine_that_is_not_there_is_told_once_at_the_end() {
         "{finished}"
     );
     // What would run is told all the same.
-    let planned = project.fia(&["run", "build", "--dry-run", "do", "it"]);
+    let planned = project.fia(&["run", "w", "--dry-run", "do", "it"]);
     assert_eq!(planned.end(), "exit 0", "{planned}");
     assert_eq!(planned.stderr, "warning: pi is not installed, and builder works on it: `fia doctor` says more\n");
+}
+
+#[test]
+fn without_any_engine_nothing_begins() {
+    let project = Project::new().config(
+        "defaults: { coding_agent: pi }\n\
+         agents: [{ name: builder, coding_agent: pi, fallbacks: [{ coding_agent: cursor }] }]\n",
+    );
+    let refused = project.fia(&["run", "build", "do it"]);
+    assert_eq!(refused.end(), "exit 2", "{refused}");
+    assert!(refused.stderr.starts_with("error: pi, cursor are not installed, so no agent can work\n"), "{refused}");
+    assert!(project.runs().is_empty());
+    let checked = project.fia(&["config", "check"]);
+    assert!(checked.stdout.contains("cursor, pi are not installed, so no agent can work"), "{checked}");
+    // One that is there is enough.
+    assert_eq!(project.fia(&["run", "build", "--use", "scripted", "-q", "do it"]).end(), "exit 0");
+}
+
+#[test]
+fn what_an_installed_engine_misses_is_not_the_engine() {
+    let project = Project::new().config(
+        "defaults: { coding_agent: pi, model: nonsuch }\n\
+         engines: { pi: { program: ./pi.sh } }\n\
+         agents: [{ name: builder, coding_agent: pi }]\n",
+    );
+    project.env().write("pi.sh", "#!/bin/sh\necho 'Error: Model \"nonsuch\" not found.' >&2\nexit 1\n");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(project.env().work().join("pi.sh"), executable).unwrap();
+    let finished = project.fia(&["run", "build", "-q", "do it"]);
+    assert_eq!(finished.end(), "exit 1", "{finished}");
+    let advice = "name a model that it has, by `model:` in the configuration or `--use pi:MODEL`";
+    assert!(finished.stderr.contains(advice) && !finished.stderr.contains("npm install"), "{finished}");
+}
+
+#[test]
+fn a_script_that_is_not_committed_is_found_beside_its_configuration() {
+    let project = Project::new().committed();
+    let script =
+        "phases: { build: [{ do: [{ write: { made: x } }], answer: { status: success, changed_files: [made] } }] }\n";
+    let project = project.config(
+        "defaults: { coding_agent: scripted }\nengines: { scripted: { script: new.yaml } }\nagents: [{ name: builder }]\n",
+    );
+    let project = project.file("new.yaml", script);
+    let finished = project.fia(&["run", "build", "--worktree", "--run", "night", "do it"]);
+    assert_eq!(finished.end(), "exit 0", "{finished}");
+    assert_eq!(project.env().read(".fia/worktrees/night/made"), "x");
+}
+
+#[test]
+fn a_machine_without_git_is_told_what_to_do() {
+    let project = Project::new();
+    let empty = project.env().home().join("no-programs");
+    fs::create_dir(&empty).unwrap();
+    let examined = program::run(project.command(&["doctor"]).env("PATH", empty));
+    assert_eq!(examined.end(), "exit 1", "{examined}");
+    assert!(examined.stdout.contains("\ngit: not found; install git"), "{examined}");
 }

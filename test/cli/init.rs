@@ -139,7 +139,7 @@ fn a_repository_is_given_a_configuration_fitted_to_it_that_changes_nothing_by_it
 
 Your report\n";
     assert!(prompt.contains(section), "{prompt}");
-    let check = program::run(command(&env, &["claude", "pi"]).args(["config", "check"]));
+    let check = program::run(command(&env, &["claude", "pi", "cargo"]).args(["config", "check"]));
     let told = format!("{}: ok\n", env.work().join("fia.config.yaml").canonicalize().unwrap().display());
     assert_eq!((check.end().as_str(), check.stdout), ("exit 0", told));
 }

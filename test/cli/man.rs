@@ -19,7 +19,9 @@ fn there_is_a_page_of_fia_and_of_each_command_that_help_lists() {
     for name in &commands {
         let page = project.fia(&["man", name]);
         assert_eq!(page.end(), "exit 0", "{page}");
-        assert!(page.stdout.contains(&format!(".TH fia-{name} 1 ")), "{page}");
+        let title = format!(".TH fia-{name} 1  \"{name} {}\"", env!("CARGO_PKG_VERSION"));
+        assert!(page.stdout.contains(&title), "{page}");
+        assert!(!page.stdout.contains("\\-\\-version"), "{page}");
     }
 
     let written = project.fia(&["man", "--dir", "pages/man1"]);

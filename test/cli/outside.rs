@@ -18,7 +18,9 @@ fn what_asks_for_no_run_works_outside_of_a_repository() {
     let examined = outside(&["doctor", "--json"]);
     assert_eq!(serde_json::from_str::<serde_json::Value>(&examined.stdout).unwrap()["repository"].as_str(), None);
     let checked = outside(&["config", "check"]);
-    assert_eq!((checked.end().as_str(), checked.stdout.as_str()), ("exit 0", "built-in configuration: ok\n"));
+    let warned = "warning: built-in agents[0].coding_agent: claude is not installed, so no agent can work\n\
+                  built-in configuration: ok\n";
+    assert_eq!((checked.end().as_str(), checked.stdout.as_str()), ("exit 0", warned));
     assert!(outside(&["config", "show"]).stdout.contains("stop.attempt_cap = 3"));
     // A configuration of the user's holds there, too.
     project.env().write_home("fia.config.yaml", "workflows: { mine: { steps: [{ agent: scout }] } }\n");

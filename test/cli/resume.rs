@@ -192,6 +192,30 @@ fn r10_3_limits_are_read_anew_and_by_flag() {
 }
 
 #[test]
+fn r11_6_a_commit_that_a_hook_refuses_is_told_as_that_and_made_once_the_hook_is_mended() {
+    let project = Project::new()
+        .with("agents: [{ name: builder }]\nworkflows: { w: { steps: [{ agent: builder }, { name: save, commit: {} }] } }\n")
+        .script(
+            "phases: { builder: [{ do: [{ write: { new: made } }], answer: { status: success, changed_files: [new] } }] }\n",
+        )
+        .committed();
+    let hook = project.env().work().join(".git/hooks/pre-commit");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    fs::write(&hook, "#!/bin/sh\necho no >&2\nexit 1\n").unwrap();
+    fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let refused = project.fia(&["run", "w", "x"]);
+    assert_eq!(refused.end(), "exit 1", "{refused}");
+    assert!(refused.stderr.contains("a commit hook refused: no"), "{refused}");
+    assert!(!refused.stderr.contains("nothing to commit"), "{refused}");
+    assert!(refused.stderr.trim_end().ends_with(" --retry-unchanged"), "{refused}");
+    fs::remove_file(hook).unwrap();
+    let told = project.fia(&["resume", "-q"]);
+    assert!(told.end() == "exit 2" && told.stderr.contains("--retry-unchanged"), "{told}");
+    assert_eq!(project.fia(&["resume", "-q", "--retry-unchanged"]).end(), "exit 0");
+    assert_eq!(project.env().git(&["show", "HEAD:new"]), "made");
+}
+
+#[test]
 fn pruning_state_that_is_damaged_is_set_aside_and_named_in_the_log() {
     let project = Project::new()
         .config(

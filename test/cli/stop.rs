@@ -127,6 +127,20 @@ fn r10_7_a_second_signal_kills_an_engine_that_is_asked_at_once() {
 }
 
 #[test]
+fn r10_7_a_signal_that_a_child_and_its_group_are_sent_is_one() {
+    let project = hanging();
+    let running = project.start(&["run", "slow", "x"]);
+    project.wait_for(&running, "session");
+    running.signal(Signal::TERM);
+    // As `timeout` does it, which also wakes what was halted.
+    running.signal(Signal::TERM);
+    running.signal(Signal::CONT);
+    let finished = running.finish();
+    assert_eq!(finished.end(), "exit 143", "{finished}");
+    assert_eq!(project.log().outcome(), Outcome::Aborted);
+}
+
+#[test]
 fn r10_7_closed_pipes_do_not_end_a_run() {
     let project = hanging();
     project.env().write("rehearsal.yaml", "phases: {}\n");

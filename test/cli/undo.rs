@@ -44,6 +44,32 @@ fn an_undo_answers_in_json_what_it_would_do_and_what_it_did() {
     assert_eq!(project.json(&["undo", "--json"]), answer(None, false, "done", &Value::Null, &Value::Null));
 }
 
+#[test]
+fn an_undo_that_is_done_is_told_as_done_and_names_the_commit_that_stays() {
+    let project = Project::new()
+        .with("agents: [{ name: builder }]\nworkflows: { w: { steps: [{ agent: builder }, { name: save, commit: {} }] } }\n")
+        .script("phases: { builder: [{ do: [{ write: { new: made } }], answer: { status: success, changed_files: [new] } }] }\n")
+        .committed();
+    project.run("w");
+    let commit = project.env().git(&["rev-parse", "--short=7", "HEAD"]).trim().to_owned();
+    let preview = project.fia(&["undo"]).stdout;
+    let shown = format!(
+        "  is removed  new\n1 to put back, 0 as wanted already, 0 edited since and left alone\n\
+         commit {commit} stays; git revert {commit} takes it back with its files\n"
+    );
+    assert!(preview.starts_with(&shown), "{preview}");
+    let done = project.fia(&["undo", "--apply"]).stdout;
+    assert_eq!(
+        done,
+        format!(
+            "  removed     new\n1 put back, 0 as wanted already, 0 edited since and left alone\n\
+             commit {commit} stays; git commit -a commits what was put back\n"
+        )
+    );
+    project.env().git(&["commit", "--quiet", "--all", "--message", "undone"]);
+    assert_eq!(project.env().git(&["ls-files", "new"]), "");
+}
+
 /// The id of a content.
 fn blob(project: &Project, text: &str) -> String {
     project.env().write_home("content", text);
@@ -106,7 +132,7 @@ fn what_the_agent_of_a_killed_leg_may_not_write_is_named_and_left() {
     let agents = "agents: [{ name: builder, writes: [\"ok\"] }]\n";
     let project = killed(&format!("{agents}workflows:\n  one:\n    steps: [{{ name: build, agent: builder }}]\n"));
     let undone = project.fia(&["undo", "--apply"]);
-    let left = "  left alone  a.txt  (in the leg that was killed, or since; the agent may not write it)\n1 to put back";
+    let left = "  left alone  a.txt  (in the leg that was killed, or since; the agent may not write it)\n1 put back";
     assert!(undone.stdout.contains(left), "{undone}");
     assert_eq!((project.env().read("a.txt"), project.env().read("ok")), ("theirs".to_owned(), "committed".to_owned()));
 }

@@ -78,3 +78,18 @@ fn r3_2_keys_that_are_not_acted_on_are_said_once() {
     let warnings: Vec<_> = advise(&config, &Known).iter().map(ToString::to_string).collect();
     assert_eq!(warnings, ["fia.config.yaml:1:5 qa: not acted on: qa, agents[0].color"]);
 }
+
+#[test]
+fn agents_for_whom_no_engine_is_there_are_named_once() {
+    let said = |text: &str| {
+        let warnings = advise(&loaded(text).unwrap().config, &Known);
+        let told = warnings.iter().map(|warning| warning.0.message.clone());
+        told.filter(|text| text.contains("installed, so")).collect::<Vec<_>>()
+    };
+    assert_eq!(said("defaults: {coding_agent: pi}"), ["pi is not installed, so no agent can work"]);
+    assert_eq!(
+        said("agents: [{name: a, coding_agent: pi}, {name: b, coding_agent: pi, fallbacks: [{coding_agent: claude}]}]"),
+        ["pi is not installed, so a cannot work"]
+    );
+    assert_eq!(said("defaults: {coding_agent: claude}"), Vec::<String>::new());
+}

@@ -183,3 +183,42 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_value_of_the_wrong_shape_is_told_with_what_to_write() {
+    let rows = [
+        ("checks: { test: npm test }", "1:17 checks.test: a mapping expected: write `test: { run: \"npm test\" }`"),
+        ("agents: [{ name: a, writes: src/ }]", "1:29 agents[0].writes: a list expected: write `writes: [\"src/\"]`"),
+        ("agents: [{ name: a, writes: }]", "1:27 agents[0].writes: a list of patterns expected; `[]` is none of them"),
+        (
+            "defaults: { tools: 'read, grep' }",
+            "1:20 defaults.tools: a list expected: write `tools: [\"read\", \"grep\"]`",
+        ),
+        ("agents: builder", "1:9 agents: a list expected: write `agents: [{ name: \"builder\" }]`"),
+        ("agents: [builder]", "1:10 agents[0]: a mapping expected: write `{ name: \"builder\" }`"),
+        (
+            "workflows: { w: { steps: [build] } }",
+            "1:27 workflows.w.steps[0]: a mapping expected: write `{ agent: \"build\" }`",
+        ),
+        (
+            "workflows: { w: { steps: [{ commit: yes }] } }",
+            "1:37 workflows.w.steps[0].commit: a mapping expected: write `commit: {}`",
+        ),
+        (
+            "workflows: { w: { steps: [{ repair: test }] } }",
+            "1:37 workflows.w.steps[0].repair: a mapping expected: write `repair: { check: \"test\", fix: … }`",
+        ),
+        ("stop: 5", "1:7 stop: a mapping expected: write `stop: { attempt_cap: … }`"),
+        ("defaults: { model: [sonnet] }", "1:20 defaults.model: a single value expected: write `model: \"sonnet\"`"),
+        ("defaults: { model: { a: b } }", "1:20 defaults.model: a single value expected, not a mapping"),
+        // The address may hold a secret.
+        (
+            "notify: { targets: https://example.invalid/secret }",
+            "1:20 notify.targets: a list expected: one `- …` a line",
+        ),
+        ("engines: { pi: { env: A=secret } }", "1:23 engines.pi.env: a mapping expected: `name: …`"),
+    ];
+    for (text, told) in rows {
+        assert_eq!(problems(text), [format!("c.yaml:{told}")], "{text}");
+    }
+}

@@ -114,7 +114,10 @@ fn a_journal_that_failed_takes_nothing_more() {
     let error = journal.append(noon(), None, waiting("one")).unwrap_err();
     assert_eq!(
         (error.to_string(), error.hint()),
-        (format!("cannot append to `{}`", path.display()), "free some space, then `fia resume`".to_owned())
+        (
+            format!("cannot append to `{}`", path.display()),
+            "free some space, then try again; a run that had begun goes on with `fia resume`".to_owned()
+        )
     );
     assert!(matches!(journal.append(noon(), None, waiting("two")), Err(StoreError::Broken { .. })));
 }

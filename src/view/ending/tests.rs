@@ -20,7 +20,7 @@ fn braked(story: &Story, brake: Brake) -> String {
         }
     }
     let mut out = Vec::new();
-    let ending = Ending { state: &state, frame: &frame, savings: Some(&savings), brake, instead: None };
+    let ending = Ending { state: &state, frame: &frame, savings: Some(&savings), brake, instead: None, place: None };
     ending.write(&mut out, story.now, Paint::Plain).unwrap();
     String::from_utf8(out).unwrap()
 }
@@ -44,9 +44,36 @@ fn r2_4_a_bad_end_says_what_is_red_and_the_next_command() {
         ✗ attempt cap: the suite is still red after 3 fixes           20261130-142210-k3fa
           failing: test (context_handoff/09_test_4.log)
           Work is kept in the tree, nothing was committed.
+          If what you mended is no file of the run: fia resume k3fa --retry-unchanged
           tokens 7.8M (96% cache reads)   cost $1.03   1 rotation saved about 2.1M tokens
           next:  fia verdict set k3fa --missing "…" && fia resume k3fa
         "#);
+}
+
+#[test]
+fn files_are_named_as_they_can_be_opened_from_here() {
+    let story = story::capped();
+    let (mut state, frame) = (Projection::default(), Frame::default());
+    story.records.iter().for_each(|record| state.push(record));
+    let place = Some(".fia/runs/20261130-142210-k3fa");
+    let ending = Ending { state: &state, frame: &frame, savings: None, brake: Brake::Off, instead: None, place };
+    let mut out = Vec::new();
+    ending.write(&mut out, story.now, Paint::Plain).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let path = "failing: test (.fia/runs/20261130-142210-k3fa/context_handoff/09_test_4.log)\n";
+    assert!(text.contains(path), "{text}");
+}
+
+#[test]
+fn r10_6_where_code_failed_the_next_command_goes_on_without_a_verdict() {
+    let mut story = story::capped();
+    let last = story
+        .records
+        .iter_mut()
+        .rev()
+        .find_map(|record| if let Event::PhaseEnd(end) = &mut record.event { Some(end) } else { None });
+    last.unwrap().status = PhaseStatus::Failed;
+    assert_eq!(next(&story), "fia resume k3fa --retry-unchanged");
 }
 
 #[test]

@@ -105,6 +105,26 @@ fn no_line_is_wider_than_the_terminal() {
 }
 
 #[test]
+fn at_40_columns_context_and_cost_stay() {
+    let (_, terminal) = shown(&story::fixing(), 40);
+    assert_snapshot!(terminal.text(), @"
+        fia 20261130-142210-k3fa  plan_build_te…
+
+        ✓ 01 plan           41s  38k $0.06
+        ✓ 02 build       6m 02s  187k▲ $0.88
+        ✗ 03 test_1    cargo test     12s
+          test: exit 101, see
+          context_handoff/03_test_1.log
+        ↻ 04 fix_1     builder   fresh session:…
+
+        ▶ 04 fix_1       1m 12s  edit src/healt…
+          context  23k of 180k   cache 89%
+          tokens   7.8M of 30M
+          cost     $0.94
+        ");
+}
+
+#[test]
 fn a_narrowed_terminal_is_cleared_of_its_wrapped_lines() {
     let (mut live, _) = shown(&story::fixing(), 80);
     let mut out = Vec::new();

@@ -57,10 +57,23 @@ fn fewer_tokens_that_are_dearer_are_not_shown_as_saved_dollars() {
 }
 
 #[test]
-fn in_80_columns_the_last_columns_are_missing() {
+fn in_80_columns_what_can_be_spared_is_missing_and_named() {
     let narrow = text(&story::fixed(), Some(80));
     assert!(narrow.lines().all(|line| crate::view::text::width(line) <= 80), "{narrow}");
-    assert!(narrow.contains("READ") && !narrow.contains("LEASE"), "{narrow}");
+    let tables: Vec<&str> = narrow.lines().skip(2).take(11).collect();
+    assert_snapshot!(tables.join("\n"), @"
+        PHASE     AGENT    WRITE  READ  CACHE  REWRITE   COST   CONTEXT    TIME  NOTE
+        01 plan   planner    38k  182k    83%      1.0  $0.06     0→38k     41s
+        02 build  builder   186k  7.1M    97%      1.0  $0.88    0→187k  6m 02s
+        04 fix_1  builder    42k  795k    95%      1.0  $0.09  ↻  0→42k  2m 47s
+        total               266k  8.1M    97%           $1.03            9m 30s
+        (no room for ENGINE, REQ, INPUT, OUTPUT, LEASE; --json has them)
+
+        AGENT    REQ  WRITE  READ  CACHE  REWRITE   COST  LARGEST  CEILING  ROTATED
+        planner    8    38k  182k    83%      1.0  $0.06      38k     180k        0
+        builder  101   228k  7.9M    97%      1.2  $0.97     187k     180k        1
+        (no room for ENGINE, INPUT, OUTPUT, WINDOW, RELAYED; --json has them)
+        ");
 }
 
 #[test]

@@ -55,7 +55,9 @@ impl Report {
             ("TIME", Align::Right),
             ("LEASE", Align::Left),
             ("NOTE", Align::Left),
-        ]);
+        ])
+        .spare(&["INPUT", "OUTPUT", "LEASE", "ENGINE", "REQ", "WRITE", "TIME", "REWRITE", "AGENT", "READ", "CACHE"])
+        .wrap_last();
         let worked = || self.phases.iter().filter(|phase| phase.agent.is_some());
         for phase in worked() {
             table.row(phase_cells(phase));
@@ -85,7 +87,8 @@ impl Report {
             ("WINDOW", Align::Right),
             ("ROTATED", Align::Right),
             ("RELAYED", Align::Right),
-        ]);
+        ])
+        .spare(&["INPUT", "OUTPUT", "ENGINE", "WINDOW", "RELAYED", "REQ", "WRITE", "REWRITE", "READ"]);
         for agent in self.agents.iter().filter(|agent| agent.spend != Spend::default()) {
             table.row(agent_cells(agent));
         }

@@ -124,7 +124,7 @@ impl Dashboard {
         if rows < 2 {
             return Vec::new();
         }
-        let lines = Lines { frame: &self.frame, paint: Paint::Plain, width };
+        let lines = Lines { frame: &self.frame, paint: Paint::Plain, width, place: None };
         // Newest first until there is no room.
         let mut shown: Vec<Vec<String>> = Vec::new();
         let mut left = rows - 1;

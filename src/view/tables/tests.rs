@@ -30,7 +30,7 @@ fn shown(story: &Story, life: Life) -> String {
     let mut out = Vec::new();
     show(
         &mut out,
-        Ending { state: &state, frame: &frame, savings: None, brake: Brake::Off, instead: None },
+        Ending { state: &state, frame: &frame, savings: None, brake: Brake::Off, instead: None, place: None },
         life,
         story.now,
         Some(80),
@@ -74,13 +74,15 @@ fn phases_are_listed_with_context_cost_and_what_to_note() {
         06_save    ✓ success                              1s                         1
         ");
     assert_snapshot!(text_of(&phases(&state), Some(60)), @"
-        PHASE      STATUS     AGENT    ENGINE           TIME  REQ
-        01_plan    ✓ success  planner  claude sonnet     41s    8
-        02_build   ✓ success  builder  pi gpt-5.6     6m 02s   70
-        03_test_1  ✗ red                                 12s
-        04_fix_1   ✓ success  builder  pi gpt-5.6     2m 47s   31
-        05_test_2  ✓ success                             12s
-        06_save    ✓ success                              1s
+        PHASE      STATUS     CONTEXT   COST
+        01_plan    ✓ success    0→38k  $0.06
+        02_build   ✓ success   0→187k  $0.88
+        03_test_1  ✗ red
+          test red: context_handoff/03_test_1.log
+        04_fix_1   ✓ success  ↻ 0→42k  $0.09
+        05_test_2  ✓ success
+        06_save    ✓ success
+        (no room for AGENT, ENGINE, TIME, REQ, TRY; --json has them)
         ");
 }
 
@@ -195,4 +197,49 @@ mod erased {
             serde_json::from_slice(&out).unwrap()
         }
     }
+}
+
+#[test]
+fn in_80_columns_what_can_be_spared_is_missing_and_named() {
+    let story = story::capped();
+    let (state, _) = fold(&story);
+    assert_snapshot!(text_of(&phases(&state), Some(80)), @"
+        PHASE      STATUS     AGENT    CONTEXT   COST  NOTE
+        01_plan    ✓ success  planner    0→38k  $0.06
+        02_build   ✓ success  builder   0→187k  $0.88
+        03_test_1  ✗ red                               test red:
+                                                       context_handoff/03_test_1.log
+        04_fix_1   ✓ success  builder  ↻ 0→23k  $0.09
+        09_test_4  ✗ red                               test red:
+                                                       context_handoff/09_test_4.log
+        (no room for ENGINE, TIME, REQ, TRY; --json has them)
+        ");
+    for (table, kept) in [
+        (agents(&state, story.now), ["CONTEXT", "CEILING", "CACHE", "LAST"]),
+        (runs([(&state.run, Life::Gone)], story.now), ["RUN", "STATE", "COST", "PROMPT"]),
+        (models(&state.models), ["MODEL", "TOKENS", "CACHE", "COST"]),
+    ] {
+        let text = text_of(&table, Some(66));
+        assert!(text.lines().all(|line| text::width(line) <= 66), "{text}");
+        assert!(kept.iter().all(|title| text.lines().next().is_some_and(|head| head.contains(title))), "{text}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_a_line_of_show_goes_on_in_the_next() {
+    let reason = "the envelope never came, though the agent was asked for it twice in the same session";
+    let mut story = story::fixing().turn_ends(None).ends(crate::event::PhaseStatus::Failed);
+    if let Event::PhaseEnd(end) = &mut story.records.last_mut().unwrap().event {
+        end.reason = Some(reason.to_owned());
+    }
+    let story = story.run_ends(Outcome::Failed, "no report");
+    let shown = shown(&story, Life::Gone);
+    let phases = shown.lines().take_while(|line| !line.starts_with("✗ failed"));
+    assert!(phases.into_iter().all(|line| text::width(line) <= 80 && !line.ends_with('…')), "{shown}");
+    assert!(
+        shown.contains(
+            "\n               the envelope never came, though the agent was asked for it twice\n               in the"
+        ),
+        "{shown}"
+    );
 }
