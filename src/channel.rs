@@ -7,7 +7,7 @@
 pub mod render;
 pub mod watermark;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
@@ -177,34 +177,38 @@ pub enum Contact {
 /// `rows` are all rows of the channel in store order.
 pub fn hear<'a>(rows: &'a [Row], listener: &Listener<'a>, watermarks: &Watermarks) -> Vec<Heard<'a>> {
     let answered = listener.answered.and_then(|id| rows.iter().rfind(|row| row.id == id));
-    let mut lists: Vec<(&str, Option<&Row>)> = vec![("", None)];
-    lists.extend(threads(rows, listener, answered));
-    lists
-        .into_iter()
-        .map(|(thread, root)| {
+    let roots: HashMap<&str, &Row> = rows.iter().rev().map(|row| (row.id.as_str(), row)).collect();
+    let mut lists: BTreeMap<&str, Vec<&Row>> = BTreeMap::from([("", Vec::new())]);
+    for row in rows {
+        lists.entry(&row.thread).or_default().push(row);
+    }
+    let heard = lists.into_iter().filter_map(|(thread, list)| {
+        let root = roots.get(thread).copied().filter(|_| !thread.is_empty());
+        let is_heard = thread.is_empty() || is_part_of(listener, thread, root, &list, answered);
+        is_heard.then(|| {
             let key = ListKey::new(listener.agent, listener.channel, thread);
             let known = match listener.memory {
                 Memory::Kept => listener.session.and_then(|session| watermarks.of(&key, session)),
                 Memory::None => None,
             };
-            hear_list(rows.iter().filter(|row| row.thread == thread), root, thread, listener, answered, known)
+            hear_list(list.into_iter(), root, thread, listener, answered, known)
         })
-        .collect()
+    });
+    heard.collect()
 }
 
-/// The threads that an agent hears: it wrote the root, is named in root or thread, or is asked there now.
-fn threads<'a>(rows: &'a [Row], listener: &Listener<'_>, answered: Option<&Row>) -> BTreeMap<&'a str, Option<&'a Row>> {
-    let mut threads: BTreeMap<&str, Option<&Row>> = BTreeMap::new();
-    for row in rows.iter().filter(|row| !row.thread.is_empty()) {
-        let root = rows.iter().find(|root| root.id == row.thread);
-        let names = |row: &Row| row.mentions.contains(listener.agent);
-        let wrote_root = root.is_some_and(|root| root.from.as_deref() == Some(listener.agent.as_str()));
-        let asked = answered.is_some_and(|answered| answered.thread == row.thread);
-        if asked || wrote_root || names(row) || root.is_some_and(names) {
-            threads.insert(&row.thread, root);
-        }
-    }
-    threads
+/// Whether an agent hears a thread: it wrote the root, is named in root or thread, or is asked there now.
+fn is_part_of(
+    listener: &Listener<'_>,
+    thread: &str,
+    root: Option<&Row>,
+    list: &[&Row],
+    answered: Option<&Row>,
+) -> bool {
+    let names = |row: &Row| row.mentions.contains(listener.agent);
+    let wrote_root = root.is_some_and(|root| root.from.as_deref() == Some(listener.agent.as_str()));
+    let asked = answered.is_some_and(|answered| answered.thread == thread);
+    asked || wrote_root || root.is_some_and(names) || list.iter().any(|row| names(row))
 }
 
 fn hear_list<'a>(

@@ -37,7 +37,7 @@ pub use advice::{Facts, advise};
 pub use choice::Choice;
 pub(crate) use choice::level_fits;
 pub(crate) use files::{is_schema_file, read_text};
-pub use load::{FILE_NAME, Loaded, Surroundings, data_dir, find, load};
+pub use load::{FILE_NAME, Loaded, Surroundings, data_dir, find, load, load_what_holds, misnamed, misnamed_problem};
 pub(crate) use problem::did_you_mean;
 pub use problem::{ConfigError, Problem, Warning};
 pub use schema::json_schema;

@@ -20,6 +20,7 @@ use serde::Serialize;
 
 use crate::event::item::{EngineEvent, TurnOutcome};
 use crate::ids::{EngineName, SessionId};
+use crate::plan::EngineSettings;
 use crate::process::{CommandSpec, Exit};
 
 /// The adapter of an engine.
@@ -287,13 +288,24 @@ pub struct EngineError {
 /// A command with the parts that every engine has in common: program, working directory, arguments of the
 /// configuration, and an environment without session markers.
 fn base_command(launch: &Launch, facts: &Facts) -> CommandSpec {
+    configured_command(facts, launch.program.as_deref(), &launch.args, &launch.cwd)
+}
+
+/// What a CLI is asked about itself, by its arguments `words`, as it is configured.
+pub fn question(facts: &Facts, settings: &EngineSettings, cwd: &Path, words: &[&str]) -> CommandSpec {
+    let mut spec = configured_command(facts, settings.program.as_deref(), &settings.args, cwd);
+    spec.args.extend(words.iter().map(OsString::from));
+    with_variables(spec, &settings.env)
+}
+
+fn configured_command(facts: &Facts, program: Option<&str>, args: &[String], cwd: &Path) -> CommandSpec {
     let (usual, others) = facts.programs.split_first().map_or(("", &[][..]), |(first, others)| (*first, others));
-    let mut spec = CommandSpec::new(launch.program.as_deref().unwrap_or(usual), &launch.cwd);
-    if launch.program.is_none() {
+    let mut spec = CommandSpec::new(program.unwrap_or(usual), cwd);
+    if program.is_none() {
         spec.other_names.extend(others.iter().map(OsString::from));
     }
     // First, so that a script that its interpreter is given (`node cli.js`) stands before our flags.
-    spec.args.extend(launch.args.iter().map(OsString::from));
+    spec.args.extend(args.iter().map(OsString::from));
     for marker in SESSION_MARKERS {
         spec = spec.unset(marker);
     }
@@ -301,8 +313,15 @@ fn base_command(launch: &Launch, facts: &Facts) -> CommandSpec {
 }
 
 /// The environment of the configuration, which has the last word.
-fn with_configured_env(mut spec: CommandSpec, launch: &Launch) -> CommandSpec {
-    for (name, value) in &launch.env {
+fn with_configured_env(spec: CommandSpec, launch: &Launch) -> CommandSpec {
+    with_variables(spec, &launch.env)
+}
+
+fn with_variables<'a>(
+    mut spec: CommandSpec,
+    variables: impl IntoIterator<Item = (&'a String, &'a Option<String>)>,
+) -> CommandSpec {
+    for (name, value) in variables {
         spec.env.insert(OsString::from(name), value.as_ref().map(OsString::from));
     }
     spec

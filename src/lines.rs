@@ -94,12 +94,6 @@ impl Lines {
         Some(self.get(&taken))
     }
 
-    /// What stands behind the last newline, once the input has ended; `None` when nothing does.
-    pub fn take_rest(&mut self) -> Option<RawLine<'_>> {
-        let taken = self.take_end()?;
-        Some(self.get(&taken))
-    }
-
     /// Whether there is a line whose newline has come.
     pub(crate) fn has_line(&self) -> bool {
         memchr::memchr(b'\n', &self.buffer[self.searched..self.end]).is_some()
@@ -121,7 +115,7 @@ impl Lines {
         None
     }
 
-    /// Like [`Lines::take_rest`], without borrowing.
+    /// What stands behind the last newline, once the input has ended, without borrowing; `None` when nothing does.
     pub(crate) fn take_end(&mut self) -> Option<Taken> {
         let line = self.start..self.end;
         if line.is_empty() && self.dropped == 0 {
@@ -177,7 +171,7 @@ mod tests {
                 got.push(line.into());
             }
         }
-        got.extend(lines.take_rest().map(Got::from));
+        got.extend(lines.take_end().map(|rest| Got::from(lines.get(&rest))));
         got
     }
 

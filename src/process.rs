@@ -10,6 +10,7 @@
 
 mod child;
 mod lookup;
+mod question;
 mod stderr;
 mod stop;
 
@@ -22,6 +23,7 @@ use std::time::Duration;
 
 pub use child::{Child, Keep};
 pub use lookup::{SpawnError, find_program};
+pub use question::{Said, ask};
 pub use stop::{Ended, Finish};
 
 /// The variable that tells all that a child starts for its own: tools of coding agents run in sessions of their own,

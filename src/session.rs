@@ -212,6 +212,7 @@ impl AgentMap {
 
     fn ended(&mut self, at: DateTime<Utc>, end: &AgentEnd) {
         self.change(at, &end.agent, |entry| {
+            entry.context_window = end.window.or(entry.context_window);
             if end.session_cost_usd.is_some() {
                 entry.session_cost_usd = end.session_cost_usd;
             }

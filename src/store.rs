@@ -34,6 +34,7 @@ pub use kept::Kept;
 pub use lock::{Holder, Lock, LockError, holder, ring};
 pub use read::{Damage, DamageKind, Entry, LogEnd, LogReader, Sift, Tail};
 pub use run_dir::{Leg, RunDir};
+pub use run_files::set_aside;
 pub use session_lock::SessionLock;
 pub use shared_log::append_locked;
 

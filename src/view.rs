@@ -8,6 +8,7 @@
 //! All text of agents, tools and file names passes [`text`] before it reaches a terminal and is escaped again for
 //! SVG and HTML. What is not known is shown as `–` and is null in JSON, never 0.
 
+pub mod dollars;
 pub mod ending;
 pub mod events;
 pub mod frame;

@@ -11,6 +11,8 @@
 mod asking;
 #[path = "cli/bad_input.rs"]
 mod bad_input;
+#[path = "cli/broken_config.rs"]
+mod broken_config;
 #[path = "cli/channel.rs"]
 mod channel;
 #[path = "cli/checks.rs"]

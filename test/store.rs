@@ -6,6 +6,7 @@
 use std::env;
 use std::fs;
 use std::io::{self, BufRead as _, BufReader};
+#[cfg(debug_assertions)]
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -125,6 +125,35 @@ fn a_run_that_is_over_fills_a_large_terminal_and_a_signal_leaves_it_clean() {
 
 #[test]
 #[ignore = "needs tmux"]
+fn a_message_is_typed_and_sent_from_the_screen() {
+    let env = TestEnv::new();
+    stage(&env);
+    let going = Running::start(&mut fia(&env, &["run", "asks", "p"]), "");
+    let run = wait_for_log(&env.work(), "\"waiting\"");
+    let terminal = Terminal::watching(&env, 80, 24, "");
+    terminal.with("m message");
+    terminal.press("m");
+    terminal.with("message: ");
+    terminal.press("aq");
+    terminal.with("message: aq");
+    terminal.press("Escape");
+    terminal.with("m message");
+    terminal.press("m");
+    terminal.with("message: ");
+    terminal.press("sayq");
+    terminal.press("Enter");
+    terminal.with("message m1: its agents read it at their next phase");
+    let channel = std::fs::read_to_string(run.join("channel.jsonl")).expect("a channel");
+    assert!(channel.contains("\"sayq\"") && !run.join("approval.json").exists(), "{channel}");
+    terminal.press("a");
+    terminal.press("y");
+    assert!(going.finish().status.success());
+    terminal.press("q");
+    terminal.assert_clean("left with 0");
+}
+
+#[test]
+#[ignore = "needs tmux"]
 fn a_run_is_stopped_from_the_screen() {
     let env = TestEnv::new();
     stage(&env);

@@ -42,7 +42,7 @@ struct Answer<'a> {
 
 /// Answers the approval that a run asks for.
 pub(super) fn answer(args: &AnswerArgs, decision: Decision) -> Result<ExitCode, CliError> {
-    let project = Project::open(None)?;
+    let project = Project::look()?;
     let (command, word) = match decision {
         Decision::Approve => ("fia approve", "approved"),
         Decision::Reject => ("fia reject", "rejected"),

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use chrono::{DateTime, Utc};
 use clap::Args;
 
-use super::project::Project;
 use super::reading;
 use super::report::CliError;
 use crate::channel::Row;
@@ -29,8 +28,7 @@ pub(super) struct ChannelArgs {
 
 /// Prints a page of messages, oldest first.
 pub(super) fn channel(args: &ChannelArgs) -> Result<ExitCode, CliError> {
-    let project = Project::open(None)?;
-    let dir = reading::find(&project.data, args.run.as_deref())?;
+    let dir = reading::find(&reading::data()?, args.run.as_deref())?;
     let Some(page) = channel::page(&dir.channel(), args.before.as_deref(), args.limit)? else {
         let before = args.before.as_deref().unwrap_or_default();
         return Err(CliError::usage(

@@ -65,8 +65,10 @@ fn check(arg: &ConfigArg) -> Result<ExitCode, CliError> {
     plan::check::config(found)?;
     check_script(&setup.loaded, &setup.top)?;
     let machine = Machine { top: setup.top.clone(), engines: plan::build::engines(found) };
+    let unused = plan::check::unused(found);
     let advice = config::advise(found, &machine);
-    let warnings: Vec<String> = setup.loaded.warnings.iter().chain(&advice).map(ToString::to_string).collect();
+    let warnings: Vec<String> =
+        setup.loaded.warnings.iter().chain(&unused).chain(&advice).map(ToString::to_string).collect();
     let mut out = io::stdout().lock();
     if arg.json {
         json::write(&mut out, &json!({ "ok": true, "warnings": warnings }))?;

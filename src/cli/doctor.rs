@@ -5,6 +5,7 @@
 
 mod prefix;
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -12,21 +13,27 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use tokio::process::Command;
 
-use super::project::{Setup, program, warn};
+use super::project::{Setup, data_dir, program, warn};
+use super::reading;
 use super::report::CliError;
 use super::{paint_stdout, width_stdout};
-use crate::engine::{self, Facts, LoginCheck, MidPhase, SESSION_MARKERS};
+use crate::engine::{self, Facts, LoginCheck, MidPhase};
 use crate::ids::EngineName;
-use crate::plan::Plan;
+use crate::plan::{EngineSettings, Plan};
+use crate::process::{self, CommandSpec, Exit, Said};
+use crate::store::DataDir;
 use crate::view::json;
 use crate::view::numbers::count;
+use crate::view::rows::ModelRow;
 use crate::view::table::{Align, Table};
 use crate::visible;
 
 /// How long a CLI may take to say its version or whether somebody is logged in.
 const ASK_LIMIT: Duration = Duration::from_secs(15);
+
+/// Runs that are looked through for what engines told of their models.
+const RUNS_SEEN: usize = 20;
 
 /// Arguments of `fia doctor`.
 #[derive(Debug, Args)]
@@ -90,7 +97,7 @@ impl Login {
 struct Ceiling {
     agent: String,
     tokens: u64,
-    /// The model's window as configured; null is unknown.
+    /// The model's window as configured, else as its engine told it in an earlier run; null is unknown.
     window: Option<u64>,
     fires: Fires,
 }
@@ -110,14 +117,17 @@ enum Fires {
 
 /// Examines this machine, or the prefixes of its CLIs.
 pub(super) fn doctor(args: &DoctorArgs) -> Result<ExitCode, CliError> {
-    let setup = Setup::open(args.config.as_deref())?;
+    // A prefix is that of a plan, and a file that was named is meant.
+    let strict = args.prefix || args.config.is_some();
+    let setup = if strict { Setup::open(args.config.as_deref())? } else { Setup::look()? };
     warn(&setup.loaded);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::machine("cannot start the runtime", error))?;
     if args.prefix {
         return runtime.block_on(prefix::examine(&setup, args.json));
     }
-    let rows = runtime.block_on(rows(&setup));
+    let seen = windows_seen(&setup)?;
+    let rows = runtime.block_on(rows(&setup, &seen));
     let mut out = io::stdout().lock();
     if args.json {
         let checks = setup.loaded.config.show();
@@ -132,26 +142,36 @@ pub(super) fn doctor(args: &DoctorArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn rows(setup: &Setup) -> Vec<Row> {
+/// Models whose window an engine told in one of the last runs, the newest first.
+fn windows_seen(setup: &Setup) -> Result<Vec<ModelRow>, CliError> {
+    let Some(repository) = &setup.repository else { return Ok(Vec::new()) };
+    let data = DataDir::new(data_dir(repository, &setup.loaded.config.data_dir())?);
+    let models = reading::known(&data)?.take(RUNS_SEEN).flat_map(|known| known.projection.models);
+    Ok(models.filter(|row| row.window.is_some()).collect())
+}
+
+async fn rows(setup: &Setup, seen: &[ModelRow]) -> Vec<Row> {
     let mut rows = Vec::new();
     for name in EngineName::ALL.into_iter().filter(|name| *name != EngineName::Scripted) {
-        rows.push(row(setup, name).await);
+        rows.push(row(setup, name, seen).await);
     }
     rows
 }
 
-async fn row(setup: &Setup, name: EngineName) -> Row {
+async fn row(setup: &Setup, name: EngineName, seen: &[ModelRow]) -> Row {
     let (top, adapter) = (&setup.top, engine::for_name(name));
     let facts = adapter.facts();
-    let settings = crate::plan::build::engines(&setup.loaded.config);
-    let configured = settings.get(&name).and_then(|settings| settings.program.clone());
-    let program = program(name, configured.as_deref(), top);
+    let settings = crate::plan::build::engines(&setup.loaded.config).swap_remove(&name).unwrap_or_default();
+    let program = program(name, settings.program.as_deref(), top);
     let version = match &program {
-        Some(program) => ask(program, facts.version_args, top).await.and_then(|said| version_in(&said.1)),
+        Some(_) => {
+            let said = ask(&engine::question(facts, &settings, top, facts.version_args)).await;
+            said.and_then(|said| version_in(&said.text))
+        }
         None => None,
     };
     let login = match &program {
-        Some(program) => login(program, facts, top).await,
+        Some(_) => login(facts, &settings, top).await,
         None => Login::Unknown,
     };
     let capabilities = adapter.capabilities();
@@ -169,21 +189,14 @@ async fn row(setup: &Setup, name: EngineName) -> Row {
         reports_context: capabilities.context,
         resident: capabilities.resident,
         rotates_mid_phase: capabilities.mid_phase(),
-        ceilings: ceilings(setup, name, capabilities.context),
+        ceilings: ceilings(setup, name, capabilities.context, seen),
         hint,
     }
 }
 
-/// Runs a program for what it prints; whether it succeeded, and the text. Nothing when it cannot or takes too long.
-async fn ask(program: &Path, args: &[&str], top: &Path) -> Option<(bool, String)> {
-    let mut command = Command::new(program);
-    command.args(args).current_dir(top).stdin(Stdio::null()).kill_on_drop(true);
-    for marker in SESSION_MARKERS {
-        command.env_remove(marker);
-    }
-    let output = tokio::time::timeout(ASK_LIMIT, command.output()).await.ok()?.ok()?;
-    let text = [output.stdout, output.stderr].concat();
-    Some((output.status.success(), String::from_utf8_lossy(&text).into_owned()))
+/// Asks a CLI something. Nothing when it cannot be started or takes too long.
+async fn ask(spec: &CommandSpec) -> Option<Said> {
+    process::ask(spec, tokio::time::sleep(ASK_LIMIT)).await.ok()?.ok()
 }
 
 /// The first word of a text that looks like a version.
@@ -192,15 +205,18 @@ fn version_in(text: &str) -> Option<String> {
     text.split(|letter: char| letter.is_whitespace() || letter == 'v').find(is_version).map(str::to_owned)
 }
 
-async fn login(program: &Path, facts: &Facts, top: &Path) -> Login {
-    let set = |name: &&&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    if facts.login_keys.iter().find(set).is_some() {
+async fn login(facts: &Facts, settings: &EngineSettings, top: &Path) -> Login {
+    let variable = |name: &str| match settings.env.get(name) {
+        Some(configured) => configured.as_ref().map(OsString::from),
+        None => std::env::var_os(name),
+    };
+    if facts.login_keys.iter().any(|name| variable(name).is_some_and(|value| !value.is_empty())) {
         return Login::Key;
     }
     if let Some(trace) = facts.login_trace {
-        let folder = match std::env::var_os(trace.variable) {
+        let folder = match variable(trace.variable) {
             Some(folder) => PathBuf::from(folder),
-            None => PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(trace.folder),
+            None => PathBuf::from(variable("HOME").unwrap_or_default()).join(trace.folder),
         };
         if !folder.join(trace.file).exists() {
             return Login::No;
@@ -208,16 +224,16 @@ async fn login(program: &Path, facts: &Facts, top: &Path) -> Login {
     }
     match facts.login_check {
         LoginCheck::None | LoginCheck::ArgsAndModel(_) => Login::Unknown,
-        LoginCheck::Args(args) => match ask(program, args, top).await {
-            Some((true, _)) => Login::Yes,
-            Some((false, _)) => Login::No,
+        LoginCheck::Args(words) => match ask(&engine::question(facts, settings, top, words)).await {
+            Some(Said { exit: Exit::Code(0), .. }) => Login::Yes,
+            Some(_) => Login::No,
             None => Login::Unknown,
         },
     }
 }
 
 /// The ceilings of agents whose own engine this is.
-fn ceilings(setup: &Setup, name: EngineName, reports: bool) -> Vec<Ceiling> {
+fn ceilings(setup: &Setup, name: EngineName, reports: bool, seen: &[ModelRow]) -> Vec<Ceiling> {
     let shown = setup.loaded.config.show();
     let agents = shown["config"]["agents"].as_array().cloned().unwrap_or_default();
     let on_engine =
@@ -225,7 +241,9 @@ fn ceilings(setup: &Setup, name: EngineName, reports: bool) -> Vec<Ceiling> {
     let ceiling = |agent: &serde_json::Value| {
         let tokens = agent["session_rotation_context"].as_u64().unwrap_or(0);
         let model = agent["model"].as_str().unwrap_or_default();
-        let window = setup.loaded.config.window(model).or_else(|| super::config::known_window(name, model));
+        let told = || seen.iter().find(|row| row.engine == name && row.model == model)?.window;
+        let window =
+            setup.loaded.config.window(model).or_else(|| super::config::known_window(name, model)).or_else(told);
         let fires = match window {
             _ if tokens == 0 => Fires::Off,
             _ if !reports => Fires::NoUsage,

@@ -11,13 +11,13 @@ use super::reading::life;
 use super::report::CliError;
 use super::spans::{Collector, Export};
 use super::{paint_stdout, reading, width_stdout};
-use crate::economy::prices::{self, Prices};
-use crate::event::{Record, Usage};
+use crate::event::Record;
 use crate::store::RunDir;
+use crate::view::dollars::CachePrices;
 use crate::view::html::{PageFold, Prompt};
 use crate::view::json::{self, ModelList};
 use crate::view::plot::PlotFold;
-use crate::view::report::{CachePrices, ReportFold};
+use crate::view::report::ReportFold;
 use crate::view::rows::ModelRow;
 use crate::view::tables;
 
@@ -134,12 +134,8 @@ impl Folds {
         Ok(())
     }
 
-    /// What the cache of a model costs: read, and written as long-lived as this run wrote it.
     fn prices(&self, model: &str) -> Option<CachePrices> {
-        let found = prices::find(&self.report.frame().models, model)?;
-        let rows = self.report.state().models.iter().filter(|row| row.model == model);
-        let written = rows.fold(Usage::default(), |sum, row| sum + row.spend.tokens_known);
-        found.prices.map(|prices| cache_prices(&prices, written))
+        CachePrices::of(self.report.state(), self.report.frame(), model)
     }
 }
 
@@ -185,15 +181,6 @@ fn order(path: &Path) -> (String, u32, u32) {
     (parts.next().unwrap_or_default().to_owned(), leg, turn)
 }
 
-/// Dollars for a million tokens of a cache: a write costs what the writes of `written` cost on average.
-fn cache_prices(prices: &Prices, written: Usage) -> CachePrices {
-    let Usage { cache_write, cache_write_1h, .. } = written;
-    let only = Usage { cache_write, cache_write_1h, ..Usage::default() };
-    #[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^53")]
-    let write = if cache_write == 0 { prices.write_5m } else { prices.cost_usd(&only) * 1e6 / cache_write as f64 };
-    CachePrices { read: prices.cache_read, write }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,13 +201,5 @@ mod tests {
         let sent = ["a/01_plan.1.1.user.md", "b/02_fix.1.9.user.md", "b/02_fix.1.10.user.md", "b/02_fix.2.1.user.md"];
         assert_eq!(texts, sent);
         assert_eq!(prompts(&RunDir::new("r".into(), folder.path().join("none"))).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn a_write_costs_what_the_writes_of_the_run_cost_on_average() {
-        let prices = Prices { input: 4.0, output: 20.0, cache_read: 0.2, write_5m: 5.0, write_1h: 8.0 };
-        let written = |cache_write, cache_write_1h| Usage { cache_write, cache_write_1h, ..Usage::default() };
-        assert_eq!(cache_prices(&prices, written(0, 0)), CachePrices { read: 0.2, write: 5.0 });
-        assert_eq!(cache_prices(&prices, written(100, 50)), CachePrices { read: 0.2, write: 6.5 });
     }
 }

@@ -21,7 +21,7 @@ use crate::ids::AgentName;
 use crate::prune::conversation::{DEFAULT_WINDOW, PruneState};
 use crate::prune::settings::{Mode, Settings};
 use crate::store::atomic::{self, Durability};
-use crate::store::{StoreError, create_dir};
+use crate::store::{StoreError, create_dir, set_aside};
 
 /// Whose state it keeps, there being no agent.
 const NAME: &str = "gateway";
@@ -64,12 +64,7 @@ fn options(project: &Project, args: &GatewayArgs) -> Result<SessionOptions, CliE
         Err(source) => return Err(StoreError::Io { action: "read", path, source }.into()),
     };
     if let Some(damage) = damage {
-        let aside = path.with_extension("damaged.json");
-        std::fs::rename(&path, &aside).map_err(|source| StoreError::Io {
-            action: "rename",
-            path: path.clone(),
-            source,
-        })?;
+        let aside = set_aside(&path)?;
         say(&format!("warning: `{}` was set aside as `{}`: {damage}", path.display(), aside.display()));
     }
     Ok(SessionOptions {
@@ -123,7 +118,7 @@ fn introduce(session: &Session, upstream: &str) -> Result<(), CliError> {
 
 fn told(pruned: &ContextPruned) -> String {
     let gap = pruned.gap_ms.map_or_else(String::new, |gap| format!(" after {} s", gap / 1000));
-    if pruned.soft + pruned.hard == 0 {
+    if !pruned.has_shortened() {
         return format!("no round: {}", pruned.reason);
     }
     let (soft, hard, before, after) = (pruned.soft, pruned.hard, pruned.chars_before, pruned.chars_after);

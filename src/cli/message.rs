@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use chrono::Utc;
 use clap::Args;
 
-use super::choose::{Chosen, Wanted, choose};
+use super::choose::{Wanted, choose};
 use super::held::ring;
 use super::project::Project;
 use super::report::CliError;
@@ -15,7 +15,7 @@ use crate::channel::{Row, RowKind, mentioned};
 use crate::event::{Event, Outcome};
 use crate::ids::AgentName;
 use crate::plan::Plan;
-use crate::store::{Entry, LogReader, RunDir, StoreError, Tail, channel};
+use crate::store::{DataDir, Entry, LogReader, RunDir, StoreError, Tail, channel};
 use crate::view::human::handle;
 use crate::view::tables::Life;
 
@@ -38,35 +38,44 @@ pub(super) struct MessageArgs {
 
 /// Adds a message to the channel of a run.
 pub(super) fn message(args: &MessageArgs) -> Result<ExitCode, CliError> {
-    let project = Project::open(None)?;
+    let project = Project::look()?;
     let chosen = choose(&project.data, args.run.as_deref(), Wanted::Live, "fia message --run")?;
     let dir = &chosen.dir;
     let text = words(&args.text)?;
     let thread = args.thread.as_deref().map(|id| root(dir, id)).transpose()?.unwrap_or_default();
-    let row = Row {
-        id: String::new(),
-        at: 0,
-        kind: RowKind::User,
-        from: args.from.clone(),
-        thread,
-        mentions: mentioned(&text, &roster(dir)?),
-        text,
-        session: None,
-    };
-    let row = channel::add_row(&dir.channel(), Utc::now().timestamp_millis(), row)?;
-    ring(&project.data, dir.run())?;
+    let row = send(&project.data, dir, Said { text, from: args.from.clone(), thread })?;
     writeln!(io::stdout().lock(), "{}", row.id)?;
-    Ok(say(&format!("message {} in run {}: {}", row.id, dir.run(), heard(&chosen, &row.mentions))))
+    let heard = heard(dir, chosen.life, chosen.projection.run.outcome, &row.mentions);
+    Ok(say(&format!("message {} in run {}: {heard}", row.id, dir.run())))
 }
 
-/// Who reads a message, and when.
-fn heard(chosen: &Chosen, mentions: &[AgentName]) -> String {
-    let handle = handle(chosen.dir.run());
+/// A message before it has an id.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    pub(super) text: String,
+    pub(super) from: Option<String>,
+    /// The row that opened its thread; empty opens one.
+    pub(super) thread: String,
+}
+
+/// Adds a message to the channel of a run and rings the run.
+pub(super) fn send(data: &DataDir, dir: &RunDir, said: Said) -> Result<Row, CliError> {
+    let Said { text, from, thread } = said;
+    let mentions = mentioned(&text, &roster(dir)?);
+    let row = Row { id: String::new(), at: 0, kind: RowKind::User, from, thread, mentions, text, session: None };
+    let row = channel::add_row(&dir.channel(), Utc::now().timestamp_millis(), row)?;
+    ring(data, dir.run())?;
+    Ok(row)
+}
+
+/// Who reads a message in a run that stands so, and when.
+pub(super) fn heard(dir: &RunDir, life: Life, outcome: Option<Outcome>, mentions: &[AgentName]) -> String {
+    let handle = handle(dir.run());
     let who = match mentions {
         [] => "its agents read it".to_owned(),
         named => format!("{} and whoever works next read it", list(named)),
     };
-    match (chosen.life, chosen.projection.run.outcome) {
+    match (life, outcome) {
         (Life::Alive, _) => format!("{who} at their next phase"),
         (Life::Gone, Some(Outcome::GoalMet)) => {
             format!("the run met its goal and goes on no more; an agent reads it when `fia ask --run {handle}` asks it")
@@ -77,7 +86,11 @@ fn heard(chosen: &Chosen, mentions: &[AgentName]) -> String {
 
 /// The words of a message as one text.
 pub(super) fn words(words: &[String]) -> Result<String, CliError> {
-    let text = words.join(" ");
+    whole(words.join(" "))
+}
+
+/// A message that can be sent.
+pub(super) fn whole(text: String) -> Result<String, CliError> {
     if text.trim().is_empty() {
         return Err(CliError::usage("the message is empty", "say something after the command"));
     }

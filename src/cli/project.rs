@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 
 use super::report::CliError;
 use super::say;
-use crate::config::{self, Loaded, Surroundings};
+use crate::config::{self, ConfigError, Loaded, Surroundings, Warning};
 use crate::engine;
 use crate::ids::EngineName;
-use crate::plan::EngineSettings;
+use crate::plan::{self, EngineSettings};
 use crate::process::{CommandSpec, find_program};
 use crate::rehearsal::script::Script;
 use crate::solid;
 use crate::store::DataDir;
 use crate::tree::{Repository, TreeError};
+use crate::view::numbers::plural;
 
 /// What commands work on.
 pub(super) struct Project {
@@ -32,6 +33,19 @@ impl Project {
     pub(super) fn open_at(start: &Path, config: Option<&Path>) -> Result<Self, CliError> {
         let repository = Repository::discover(start)?;
         let (_, loaded) = load(start, &repository.top, config)?;
+        Self::with(repository, loaded)
+    }
+
+    /// The same for commands that look at runs or steer them: they work whatever is in the configuration, and say in
+    /// one line that it cannot be used.
+    pub(super) fn look() -> Result<Self, CliError> {
+        let start = super::current_dir()?;
+        let repository = Repository::discover(&start)?;
+        let (_, loaded) = look(&start, &repository.top)?;
+        Self::with(repository, loaded)
+    }
+
+    fn with(repository: Repository, loaded: Loaded) -> Result<Self, CliError> {
         let data = DataDir::new(data_dir(&repository, &loaded.config.data_dir())?);
         Ok(Self { repository, loaded, data })
     }
@@ -55,6 +69,15 @@ pub(super) struct Setup {
 impl Setup {
     /// Reads the configuration that holds in the current directory.
     pub(super) fn open(config: Option<&Path>) -> Result<Self, CliError> {
+        Self::with(|start, top| load(start, top, config))
+    }
+
+    /// The same whatever is in the configuration, as [`Project::look`] does.
+    pub(super) fn look() -> Result<Self, CliError> {
+        Self::with(look)
+    }
+
+    fn with(read: impl FnOnce(&Path, &Path) -> Result<(Option<PathBuf>, Loaded), CliError>) -> Result<Self, CliError> {
         let start = super::current_dir()?;
         let repository = match Repository::discover(&start) {
             Ok(repository) => Some(repository),
@@ -62,21 +85,51 @@ impl Setup {
             Err(error) => return Err(error.into()),
         };
         let top = repository.as_ref().map_or_else(|| start.clone(), |repository| repository.top.clone());
-        let (file, loaded) = load(&start, &top, config)?;
+        let (file, loaded) = read(&start, &top)?;
         Ok(Self { top, repository, file, loaded })
     }
 }
 
 /// The configuration file that holds at `start`, and what it says.
 fn load(start: &Path, top: &Path, named: Option<&Path>) -> Result<(Option<PathBuf>, Loaded), CliError> {
-    let file = config::find(start, top, named, std::env::var_os("FIA_CONFIG").as_deref());
-    let loaded = config::load(file.as_deref(), Surroundings { top, engines: &installed(top) })?;
+    let variable = std::env::var_os("FIA_CONFIG");
+    let file = config::find(start, top, named, variable.as_deref());
+    let mut loaded = config::load(file.as_deref(), Surroundings { top, engines: &installed(top) })?;
+    let near = config::misnamed(start, top, named, variable.as_deref());
+    let near = near.iter().map(|path| config::misnamed_problem(path, top));
+    if file.is_some() {
+        loaded.warnings.extend(near.map(Warning));
+    } else {
+        // Whatever it limits would be limited nowhere.
+        ConfigError::unless_empty(near.collect())?;
+    }
     Ok((file, loaded))
 }
 
-/// Says on standard error what of a configuration was not used as written.
+/// The same, and as much of it as holds.
+fn look(start: &Path, top: &Path) -> Result<(Option<PathBuf>, Loaded), CliError> {
+    let file = config::find(start, top, None, std::env::var_os("FIA_CONFIG").as_deref());
+    let loaded = load_what_holds(file.as_deref(), Surroundings { top, engines: &installed(top) })?;
+    Ok((file, loaded))
+}
+
+/// As much of a configuration as holds; says on standard error that it is not all.
+pub(super) fn load_what_holds(file: Option<&Path>, around: Surroundings<'_>) -> Result<Loaded, CliError> {
+    let (loaded, error) = config::load_what_holds(file, around)?;
+    if let (Some(file), Some(error)) = (file, error) {
+        let file = file.strip_prefix(around.top).unwrap_or(file).display();
+        let problems = plural(error.problems.len() as u64, "problem");
+        let dir = loaded.config.data_dir();
+        say(&format!(
+            "warning: {file} cannot be used ({problems}: `fia config check`); runs are looked for in `{dir}`"
+        ));
+    }
+    Ok(loaded)
+}
+
+/// Says on standard error what of a configuration was not used as written, or is for nobody.
 pub(super) fn warn(loaded: &Loaded) {
-    for warning in &loaded.warnings {
+    for warning in loaded.warnings.iter().chain(&plan::check::unused(&loaded.config)) {
         say(&format!("warning: {warning}"));
     }
 }
@@ -92,7 +145,7 @@ pub(super) fn check_script(loaded: &Loaded, top: &Path) -> Result<(), CliError> 
 
 /// The data directory: that of the main work tree, which its linked work trees share. A bare repository has no main
 /// work tree, and each linked one its own.
-fn data_dir(repository: &Repository, configured: &str) -> Result<PathBuf, CliError> {
+pub(super) fn data_dir(repository: &Repository, configured: &str) -> Result<PathBuf, CliError> {
     let top = repository.main_top()?.unwrap_or_else(|| repository.top.clone());
     let path = top.join(configured);
     // As git names it, which tells whether a work tree lies in it.

@@ -7,8 +7,7 @@ use std::process::ExitCode;
 use chrono::Utc;
 use clap::Args;
 
-use super::project::Project;
-use super::reading::{self, Known, life, projection};
+use super::reading::{self, life, projection};
 use super::report::CliError;
 use super::worktree;
 use super::{paint_stdout, say, width_stdout};
@@ -16,10 +15,12 @@ use crate::event::Event;
 use crate::event::wire::Line;
 use crate::run::orphan;
 use crate::store::{DataDir, Entry, LogReader, RunDir, StoreError, Tail, offset_of_last};
+use crate::tree::Repository;
 use crate::view::ending::{Brake, Ending};
 use crate::view::frame::Frame;
 use crate::view::human::handle;
 use crate::view::json::{self, AgentList, PhaseList, RunList, Shown};
+use crate::view::projection::Projection;
 use crate::view::tables::{self, Life};
 
 /// Which run.
@@ -60,8 +61,7 @@ pub(super) fn runs(args: &RunsArgs) -> Result<ExitCode, CliError> {
 
 /// Shows a run.
 pub(super) fn show(args: &RunArg) -> Result<ExitCode, CliError> {
-    let data = reading::data()?;
-    let Known { dir, life, projection } = one(&data, args)?;
+    let One { projection, life, dir, data } = one(args)?;
     let brake = Brake::of(&data);
     let frame = frame(&dir, projection.run.stretches)?;
     let mut out = io::stdout().lock();
@@ -71,7 +71,7 @@ pub(super) fn show(args: &RunArg) -> Result<ExitCode, CliError> {
         let ending = Ending { state: &projection, frame: &frame, savings: None, brake, instead: None };
         tables::show(&mut out, ending, life, Utc::now(), width_stdout(), paint_stdout())?;
         if projection.run.worktree {
-            worktree::say(&Project::open(None)?, &projection, &mut out);
+            worktree::say(&Repository::discover(&super::current_dir()?)?, &data, &projection, &mut out);
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -79,7 +79,7 @@ pub(super) fn show(args: &RunArg) -> Result<ExitCode, CliError> {
 
 /// Lists the phases of a run.
 pub(super) fn phases(args: &RunArg) -> Result<ExitCode, CliError> {
-    let Known { projection, .. } = one(&reading::data()?, args)?;
+    let projection = one(args)?.projection;
     let mut out = io::stdout().lock();
     if args.json {
         json::write(&mut out, &PhaseList::of(&projection))?;
@@ -91,7 +91,7 @@ pub(super) fn phases(args: &RunArg) -> Result<ExitCode, CliError> {
 
 /// Lists the agents of a run.
 pub(super) fn agents(args: &RunArg) -> Result<ExitCode, CliError> {
-    let Known { projection, .. } = one(&reading::data()?, args)?;
+    let projection = one(args)?.projection;
     let mut out = io::stdout().lock();
     if args.json {
         json::write(&mut out, &AgentList::of(&projection))?;
@@ -101,16 +101,25 @@ pub(super) fn agents(args: &RunArg) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn one(data: &DataDir, args: &RunArg) -> Result<Known, CliError> {
-    let dir = reading::find(data, args.run.as_deref())?;
-    let life = life(data, &dir)?;
+/// One run and where it is kept.
+struct One {
+    data: DataDir,
+    dir: RunDir,
+    life: Life,
+    projection: Projection,
+}
+
+fn one(args: &RunArg) -> Result<One, CliError> {
+    let data = reading::data()?;
+    let dir = reading::find(&data, args.run.as_deref())?;
+    let life = life(&data, &dir)?;
     let projection = projection(&dir, life)?.ok_or_else(|| {
         CliError::usage(format!("run `{}` has no records", dir.run()), "it was killed before it began; start another")
     })?;
     if life == Life::Gone && projection.run.outcome.is_none() {
         name_orphans(&dir)?;
     }
-    Ok(Known { dir, life, projection })
+    Ok(One { data, dir, life, projection })
 }
 
 /// Names the engines that a killed fia left at work; a reading command ends nothing.

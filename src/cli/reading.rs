@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use chrono::Utc;
 
-use super::project::Project;
+use super::project::{Project, load_what_holds};
 use super::report::CliError;
 use super::say;
-use crate::config;
+use crate::config::{self, Surroundings};
 use crate::event::Record;
 use crate::event::wire::Line;
 use crate::host::Presence;
@@ -28,11 +28,19 @@ const MOVED_BY: [&str; 3] = ["GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR"];
 pub(super) fn data() -> Result<DataDir, CliError> {
     let start = super::current_dir()?;
     if MOVED_BY.iter().any(|name| std::env::var_os(name).is_some()) {
-        return Project::open(None).map(|project| project.data);
+        return Project::look().map(|project| project.data);
     }
-    let Some(top) = plain_top(&start) else { return Project::open(None).map(|project| project.data) };
+    let Some(top) = plain_top(&start) else { return Project::look().map(|project| project.data) };
     let file = config::find(&start, &top, None, std::env::var_os("FIA_CONFIG").as_deref());
-    let path = top.join(config::data_dir(file.as_deref(), &top)?);
+    let name = match config::data_dir(file.as_deref(), &top) {
+        Ok(name) => name,
+        // What is wrong with the file is told, and what can be read of it holds.
+        Err(_) => {
+            let loaded = load_what_holds(file.as_deref(), Surroundings { top: &top, engines: &[] })?;
+            loaded.config.data_dir().to_owned()
+        }
+    };
+    let path = top.join(name);
     Ok(DataDir::new(solid::resolved(&path)))
 }
 
@@ -136,12 +144,11 @@ fn log(dir: &RunDir) -> Result<Option<LogReader>, StoreError> {
     }
 }
 
-/// What is known of a run: its run file, or its log where that is missing, damaged or behind.
+/// What is known of a run, turns that have not ended included: its run file with what the log has beyond, or the whole
+/// log where that file is missing or damaged.
 pub(super) fn projection(dir: &RunDir, life: Life) -> Result<Option<Projection>, StoreError> {
     let mut known = match atomic::load_json::<Projection>(&dir.run_file()) {
-        // A fia that was killed may have left the file behind its log.
-        Ok(Some(projection)) if life == Life::Gone && is_behind(&projection, dir)? => fold(dir)?,
-        Ok(Some(projection)) => Some(projection),
+        Ok(Some(projection)) => caught_up(projection, dir)?,
         Ok(None) | Err(StoreError::Damaged { .. }) => fold(dir)?,
         Err(error) => return Err(error),
     };
@@ -151,20 +158,39 @@ pub(super) fn projection(dir: &RunDir, life: Life) -> Result<Option<Projection>,
     {
         run.elapsed_ms = run.so_far(Utc::now());
     }
-    Ok(known)
+    Ok(known.map(Projection::so_far))
 }
 
-/// Whether the log has a record after the one that a run file was made at.
-fn is_behind(projection: &Projection, dir: &RunDir) -> Result<bool, StoreError> {
-    let wrap = |source| StoreError::Io { action: "read", path: dir.events(), source };
-    let mut log = File::open(dir.events()).map_err(wrap)?;
-    let mut last = None;
-    store::offset_of_last(&mut log, 1, |line| {
-        last = serde_json::from_slice::<Line<'_>>(line).ok().map(|line| line.seq);
-        last.is_some()
+/// Takes in what the log has beyond a run file, which is written at the borders of phases: read from the end of the log
+/// up to the record that the file was made at, however long the log is. A log that has no such record is folded whole.
+fn caught_up(mut projection: Projection, dir: &RunDir) -> Result<Option<Projection>, StoreError> {
+    let path = dir.events();
+    let wrap = |source| StoreError::Io { action: "read", path: path.clone(), source };
+    let mut log = File::open(&path).map_err(wrap)?;
+    let made_at = projection.run.events;
+    let (mut last, mut border) = (None, None);
+    let offset = store::offset_of_last(&mut log, 1, |line| {
+        let seq = serde_json::from_slice::<Line<'_>>(line).ok().map(|line| line.seq);
+        last = last.max(seq);
+        border = seq.filter(|seq| *seq <= made_at);
+        border.is_some()
     })
     .map_err(wrap)?;
-    Ok(last != Some(projection.run.events))
+    if border != Some(made_at) {
+        return fold(dir);
+    }
+    if last > Some(made_at) {
+        let mut reader = LogReader::open_at(&path, Tail::Final, offset)?;
+        while let Some(entry) = reader.next()? {
+            if let Entry::Record { line, .. } = entry
+                && line.seq > made_at
+                && let Ok(record) = line.decode()
+            {
+                projection.push(&record);
+            }
+        }
+    }
+    Ok(Some(projection))
 }
 
 fn fold(dir: &RunDir) -> Result<Option<Projection>, StoreError> {

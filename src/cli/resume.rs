@@ -61,7 +61,7 @@ pub(super) fn resume(args: &ResumeArgs) -> Result<ExitCode, CliError> {
         json::write(&mut io::stdout().lock(), &Shown::of(&ran.screen.state(), Life::Gone))?;
     } else {
         ran.screen.end(Brake::of(&project.data));
-        worktree::say(&project, &ran.screen.state(), &mut anstream::stderr());
+        worktree::say(&project.repository, &project.data, &ran.screen.state(), &mut anstream::stderr());
     }
     Ok(ran.status)
 }

@@ -75,7 +75,7 @@ fn made_up(what: What, first_run: u64) -> Simulation {
 }
 
 fn from_run(what: What, run: &str) -> Result<Replay, CliError> {
-    let project = Project::open(None)?;
+    let project = Project::look()?;
     let dir = project.data.find(run)?;
     let recording = recorded::Recording::read(&dir)?;
     match what {

@@ -56,7 +56,7 @@ struct Request<'a> {
 
 /// Asks runs to stop.
 pub(super) fn stop(args: &StopArgs) -> Result<ExitCode, CliError> {
-    let project = Project::open(None)?;
+    let project = Project::look()?;
     if args.status {
         return status(&project.data);
     }

@@ -57,7 +57,7 @@ struct Answer<'a> {
 
 /// Shows or does an undo.
 pub(super) fn undo(args: &UndoArgs) -> Result<ExitCode, CliError> {
-    let project = Project::open(None)?;
+    let project = Project::look()?;
     let run = reading::find(&project.data, args.run.as_deref())?.run().clone();
     let chosen = choose(&project.data, Some(run.as_str()), Wanted::Unfinished, "fia undo")?;
     if args.apply {

@@ -61,7 +61,7 @@ struct SetArgs {
 
 /// Sets, shows or clears a verdict.
 pub(super) fn verdict(args: &VerdictArgs) -> Result<ExitCode, CliError> {
-    let project = Project::open(None)?;
+    let project = Project::look()?;
     let chosen = |part: &str| choose(&project.data, Some(part), Wanted::Unfinished, "fia verdict");
     match &args.command {
         VerdictCommand::Set(args) => set(args, &chosen(&args.run)?),

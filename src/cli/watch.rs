@@ -12,11 +12,15 @@ use std::time::{Duration, Instant};
 use chrono::Utc;
 use clap::Args;
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{
+    self, DisableBracketedPaste, EnableBracketedPaste, Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers,
+};
+use ratatui::crossterm::execute;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::held;
+use super::message::{self, Said};
 use super::reading;
 use super::reading::life;
 use super::report::CliError;
@@ -68,6 +72,7 @@ struct Clean;
 impl Drop for Clean {
     fn drop(&mut self) {
         // A terminal that is gone needs no cleaning.
+        let _gone = execute!(io::stdout(), DisableBracketedPaste);
         let _gone = ratatui::try_restore();
     }
 }
@@ -103,6 +108,36 @@ enum Act {
     Stop,
     Approve,
     Reject,
+}
+
+/// What a key makes of a message that is being typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Typed {
+    More,
+    /// It is given up.
+    Left,
+    /// It is to be sent.
+    Whole,
+}
+
+/// Takes a key as a part of a message: no letter of it is a key that acts. Return on an empty line gives up, too.
+fn typing(typed: &mut String, key: KeyEvent) -> Typed {
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    if key.code == KeyCode::Esc {
+        return Typed::Left;
+    }
+    if key.code == KeyCode::Enter {
+        return if typed.trim().is_empty() { Typed::Left } else { Typed::Whole };
+    }
+    if key.code == KeyCode::Backspace {
+        typed.pop();
+    }
+    match key.code.as_char() {
+        Some('u') if control => typed.clear(),
+        Some(letter) if !control => typed.push(letter),
+        Some(_) | None => {}
+    }
+    Typed::More
 }
 
 struct Watch {
@@ -168,31 +203,78 @@ impl Watch {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(false),
             Err(error) => return Err(failed(error)),
         }
-        if let Input::Key(key) = event::read().map_err(failed)?
-            && key.kind != KeyEventKind::Release
-        {
-            self.key(key)?;
+        match (event::read().map_err(failed)?, &mut self.foot) {
+            (Input::Key(key), _) if key.kind != KeyEventKind::Release => self.key(key)?,
+            (Input::Paste(text), Foot::Typing(typed)) => typed.push_str(&text),
+            (
+                Input::Key(_)
+                | Input::Paste(_)
+                | Input::Mouse(_)
+                | Input::Resize(..)
+                | Input::FocusGained
+                | Input::FocusLost,
+                _,
+            ) => {}
         }
         Ok(true)
     }
 
     fn key(&mut self, key: KeyEvent) -> Result<(), CliError> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if let Foot::Typing(typed) = &mut self.foot
+            && !(control && key.code == KeyCode::Char('c'))
+        {
+            match typing(typed, key) {
+                Typed::More => {}
+                Typed::Left => self.type_no_more(Foot::Keys)?,
+                Typed::Whole => {
+                    let text = std::mem::take(typed);
+                    let said = self.send(text);
+                    self.type_no_more(Foot::Said(said))?;
+                }
+            }
+            return Ok(());
+        }
         if let Some(act) = self.asked.take() {
             self.foot = if key.code == KeyCode::Char('y') { Foot::Said(self.act(act)?) } else { Foot::Keys };
             return Ok(());
         }
         self.foot = Foot::Keys;
+        let failed = |error| CliError::machine("cannot write to the terminal", error);
         let letter = if key.code == KeyCode::Esc { 'q' } else { key.code.as_char().unwrap_or_default() };
         match letter {
             'c' if control => self.left = true,
             'q' => self.left = true,
             's' if self.is_live() => self.ask(Act::Stop, "stop the run before its next phase?"),
             'a' if self.asks() => self.ask(Act::Approve, "approve, and let the run go on?"),
+            'm' if self.is_live() => {
+                self.foot = Foot::Typing(String::new());
+                // A pasted line end is not the key that sends.
+                execute!(io::stdout(), EnableBracketedPaste).map_err(failed)?;
+            }
             'r' if self.asks() => self.ask(Act::Reject, "reject, and end the run?"),
             _ => {}
         }
         Ok(())
+    }
+
+    /// Sends what was typed and says what came of it; a message that cannot be sent ends nothing.
+    fn send(&self, text: String) -> String {
+        let sent = message::whole(text)
+            .and_then(|text| message::send(&self.data, &self.dir, Said { text, ..Said::default() }));
+        match sent {
+            Ok(row) => {
+                let outcome = self.dashboard.state().run.outcome;
+                format!("message {}: {}", row.id, message::heard(&self.dir, self.life, outcome, &row.mentions))
+            }
+            Err(error) => format!("not sent: {error}"),
+        }
+    }
+
+    fn type_no_more(&mut self, foot: Foot) -> Result<(), CliError> {
+        self.foot = foot;
+        let failed = |error| CliError::machine("cannot write to the terminal", error);
+        execute!(io::stdout(), DisableBracketedPaste).map_err(failed)
     }
 
     fn is_live(&self) -> bool {
@@ -226,5 +308,26 @@ impl Watch {
         };
         held::ring(&self.data, self.dir.run())?;
         Ok(said.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    #[test]
+    fn letters_of_a_message_are_no_keys_and_only_return_and_escape_end_it() {
+        let mut text = String::new();
+        let plain = |code| KeyEvent::new(code, KeyModifiers::NONE);
+        for letter in "qsary@é".chars() {
+            assert_eq!(typing(&mut text, plain(KeyCode::Char(letter))), Typed::More);
+        }
+        assert_eq!(typing(&mut text, plain(KeyCode::Backspace)), Typed::More);
+        assert_eq!(typing(&mut text, plain(KeyCode::F(1))), Typed::More);
+        assert_eq!((text.as_str(), typing(&mut text.clone(), plain(KeyCode::Enter))), ("qsary@", Typed::Whole));
+        assert_eq!(typing(&mut text, plain(KeyCode::Esc)), Typed::Left);
+        assert_eq!(typing(&mut text, KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL)), Typed::More);
+        assert_eq!((text.as_str(), typing(&mut text.clone(), plain(KeyCode::Enter))), ("", Typed::Left));
     }
 }

@@ -1,6 +1,7 @@
 //! Finding and reading the file, and laying it over what ships.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,9 @@ pub const FILE_NAME: &str = "fia.config.yaml";
 
 /// The data directory that ships, as the built-in layer says too.
 const DATA_DIR: &str = ".fia";
+
+/// The key that names another place.
+const DATA_DIR_KEY: &str = "/defaults/data_dir";
 
 /// What a config is read against.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +52,39 @@ pub fn find(start: &Path, top: &Path, named: Option<&Path>, variable: Option<&Os
     let inside = start.ancestors().take_while(|folder| folder.starts_with(top));
     let candidates = inside.map(|folder| folder.join(FILE_NAME));
     candidates.chain([top.join("imp").join(FILE_NAME)]).find(|path| is_there(path))
+}
+
+/// Files whose name is near to that of the configuration where it is looked for: nobody would know that they are not
+/// read. None where the file was named.
+pub fn misnamed(start: &Path, top: &Path, named: Option<&Path>, variable: Option<&OsStr>) -> Vec<PathBuf> {
+    if named.is_some() || variable.is_some_and(|text| !text.is_empty()) {
+        return Vec::new();
+    }
+    let inside = start.ancestors().take_while(|folder| folder.starts_with(top)).map(Path::to_owned);
+    let entries =
+        inside.chain([top.join("imp")]).flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
+    let near = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_near_name));
+    let mut near: Vec<PathBuf> = near.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+    near.sort();
+    near
+}
+
+/// `fia.config.yml`, `.fia.config.yaml`, `fia-config.json`, `Fia.config.yaml` and the like.
+fn is_near_name(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let words: Vec<&str> = lower.split(['.', '_', '-']).filter(|word| !word.is_empty()).collect();
+    let is_near = match words.as_slice() {
+        ["fia", "config" | "yaml" | "yml"] => true,
+        ["fia", "config" | "conf", ending] => matches!(*ending, "yaml" | "yml" | "json" | "toml"),
+        _ => false,
+    };
+    is_near && name != FILE_NAME
+}
+
+/// What is said of such a file.
+pub fn misnamed_problem(path: &Path, top: &Path) -> Problem {
+    let shown = path.strip_prefix(top).unwrap_or(path).display().to_string();
+    Problem::with(shown, format!("found and not read: the name is `{FILE_NAME}`"))
 }
 
 /// Whether anything is of this name, also what cannot be read: a configuration that is meant is never passed over.
@@ -90,7 +127,7 @@ pub fn load(path: Option<&Path>, around: Surroundings<'_>) -> Result<Loaded, Con
 pub fn data_dir(path: Option<&Path>, top: &Path) -> Result<String, ConfigError> {
     let (document, findings) = read(path, top)?;
     ConfigError::unless_empty(findings.problems)?;
-    let written = pointer::at(&document.value, "/defaults/data_dir").and_then(Value::as_str);
+    let written = pointer::at(&document.value, DATA_DIR_KEY).and_then(Value::as_str);
     Ok(written.unwrap_or(DATA_DIR).to_owned())
 }
 
@@ -100,6 +137,40 @@ fn read(path: Option<&Path>, top: &Path) -> Result<(Document, Findings), ConfigE
     let shown = path.strip_prefix(top).unwrap_or(path).display().to_string();
     let text = read_text(path).map_err(|message| Problem::with(&shown, message))?;
     Ok(Document::read(&shown, text, FILE))
+}
+
+/// As much of a configuration as holds, for commands that look at runs or steer them and have to work whatever is in
+/// it: where it cannot be used, why, and what ships with the `data_dir` of the file, if that can still be read.
+///
+/// # Errors
+///
+/// Problems of what ships, of which there are none.
+pub fn load_what_holds(
+    path: Option<&Path>,
+    around: Surroundings<'_>,
+) -> Result<(Loaded, Option<ConfigError>), ConfigError> {
+    let error = match load(path, around) {
+        Ok(loaded) => return Ok((loaded, None)),
+        Err(error) => error,
+    };
+    let mut loaded = load(None, around)?;
+    if let Some(path) = path
+        && let Some(written) = written_data_dir(path)
+    {
+        loaded.config.layers.set(DATA_DIR_KEY, written, path.display().to_string());
+    }
+    Ok((loaded, Some(error)))
+}
+
+/// The `data_dir` of a file that cannot be used: the key where the file is YAML, else the line that it stands in.
+fn written_data_dir(path: &Path) -> Option<Value> {
+    let read = |text: String| Document::read("", text, FILE).0.value.pointer(DATA_DIR_KEY).cloned();
+    let text = read_text(path).ok()?;
+    let alone = || {
+        let line = text.lines().map(str::trim).find(|line| line.starts_with("data_dir:"))?;
+        read(format!("defaults:\n  {line}\n"))
+    };
+    read(text.clone()).or_else(alone)
 }
 
 /// The warning about a knob: the default that stands may be that of the agent's `defaults`.

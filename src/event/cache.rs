@@ -80,3 +80,10 @@ pub struct ContextPruned {
     #[serde(default)]
     pub first_changed: Option<String>,
 }
+
+impl ContextPruned {
+    /// Whether anything was shortened; else it says why nothing was.
+    pub fn has_shortened(&self) -> bool {
+        self.soft + self.hard > 0
+    }
+}

@@ -54,7 +54,7 @@ pub struct EngineRetry {
     pub to: Option<EngineName>,
 }
 
-/// Payload of `engine_relay`: from here on the agent works on another engine.
+/// Payload of `engine_relay`: from its next turn on the agent works on another engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EngineRelay {
     /// The agent; the record's name.
@@ -74,6 +74,9 @@ pub struct EngineRelay {
     pub kind: FailureKind,
     /// The phase that died.
     pub phase: PhaseName,
+    /// Whether that is after the next `fia resume`: the policy ends the stretch here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_resume: bool,
 }
 
 /// Payload of `engine_fallback`.

@@ -38,6 +38,21 @@ pub struct ExternalChange {
     /// Number of the rescue that brings them back, if there is one.
     #[serde(default)]
     pub rescue: Option<u32>,
+    /// Whether nothing of it was put back: it was seen, and stays.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub noticed: bool,
+}
+
+impl ExternalChange {
+    /// What was put back without a rescue.
+    pub fn put_back(what: Vec<String>) -> Self {
+        Self { what, undone: Vec::new(), rescue: None, noticed: false }
+    }
+
+    /// What was seen and stays.
+    pub fn noticed(what: Vec<String>) -> Self {
+        Self { noticed: true, ..Self::put_back(what) }
+    }
 }
 
 /// Payload of `committed`.

@@ -80,6 +80,9 @@ pub struct AgentEnd {
     pub requests: u32,
     /// Live context at the last of them; null is unknown.
     pub context_tokens: Option<u64>,
+    /// The model's window in tokens, which some engines tell with the end of a turn only; null is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
     /// Share of input tokens that came from the cache; null is unknown.
     pub cache_hit_ratio: Option<f64>,
     /// Tokens written to the cache over the largest live context; null is unknown.

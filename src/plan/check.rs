@@ -3,10 +3,12 @@
 //! Every name that a workflow uses is looked up in the config in force and in the steps before it. All that is
 //! wrong is reported at once, each with its place and what there is instead.
 
+use std::collections::BTreeSet;
+
 use super::prompt::{self, Kind as PromptKind};
 use super::when;
 use crate::config::pointer::below;
-use crate::config::{Config, ConfigError, Mark, Problem, Template, did_you_mean, is_schema_file};
+use crate::config::{Config, ConfigError, Mark, Problem, Template, Warning, did_you_mean, is_schema_file};
 use crate::ids::{AgentName, CheckName};
 use crate::workflow::{self, AgentStep, Kind, Origin, Step, Workflow};
 
@@ -30,6 +32,30 @@ pub fn config(config: &Config) -> Result<(), ConfigError> {
         problems.extend(templates(config, name));
     }
     ConfigError::unless_empty(problems)
+}
+
+/// The agents of the file that no workflow uses: a name that is mistyped limits nobody.
+pub fn unused(config: &Config) -> Vec<Warning> {
+    let Ok(workflows) = workflow::catalog(config) else { return Vec::new() };
+    let steps = workflows.iter().flat_map(Workflow::flat);
+    let used: BTreeSet<&str> = steps.filter_map(|(_, step)| agent_of(&step.kind)).map(AgentName::as_str).collect();
+    let written = config.document.value["agents"].as_array().map_or(&[][..], Vec::as_slice);
+    let names = written.iter().enumerate().filter_map(|(index, agent)| Some((index, agent["name"].as_str()?)));
+    let unused = names.filter(|(_, name)| !used.contains(name));
+    let warning = |(index, name): (usize, &str)| {
+        let message = format!("no workflow uses agent `{name}`{}", did_you_mean(name, used.iter().copied()));
+        Warning(config.document.problem(&format!("/agents/{index}/name"), message))
+    };
+    unused.map(warning).collect()
+}
+
+/// The agent that a step gives work to.
+fn agent_of(kind: &Kind) -> Option<&AgentName> {
+    match kind {
+        Kind::Agent(step) => Some(&step.agent),
+        Kind::Repair { fix, .. } => Some(fix),
+        Kind::Check { .. } | Kind::Parallel { .. } | Kind::Commit | Kind::Approve { .. } => None,
+    }
 }
 
 /// The problems of the two templates of an agent.

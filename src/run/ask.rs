@@ -158,7 +158,10 @@ impl Run {
         }
         let rescue = (undone.rescue > 0).then_some(undone.rescue);
         let what = vec![format!("what {agent} wrote while it was asked")];
-        self.record(None, Event::ExternalChange(ExternalChange { what, undone: undone.changes, rescue }))?;
+        self.record(
+            None,
+            Event::ExternalChange(ExternalChange { what, undone: undone.changes, rescue, noticed: false }),
+        )?;
         Ok(rescue)
     }
 }

@@ -10,7 +10,7 @@ use super::{Run, RunError};
 use crate::engine::{self, LoginCheck, SessionChoice};
 use crate::event::{EngineFallback, Event};
 use crate::plan::EngineChoice;
-use crate::process::{Child, CommandSpec, Exit, Finish, Keep, Limits, find_program};
+use crate::process::{CommandSpec, Exit, OWNER, Said, ask, find_program};
 
 /// How long a CLI may take to say whether somebody is logged in. One that hangs then would hang at work too.
 const LOGIN_CHECK_LIMIT: Duration = Duration::from_secs(15);
@@ -75,17 +75,17 @@ impl Run {
         };
         // The configured arguments come first: a script that an interpreter is given stands there.
         let args = launch.args.iter().map(OsString::from).chain(asked).collect();
-        let said = match self.exit_of(&CommandSpec { args, ..spec }).await {
-            Ok(said) => said,
-            Err(asked) => return Ok(Err(asked)),
-        };
-        Ok(Ok(match said {
-            Some(Exit::Code(0)) => None,
-            Some(_) => Some(format!("nobody is logged in; log in with `{}`", facts.login)),
-            None => {
-                Some(format!("it did not say within {} s whether somebody is logged in", LOGIN_CHECK_LIMIT.as_secs()))
+        let spec = CommandSpec { args, ..spec }.set(OWNER, self.new_owner());
+        Ok(match ask(&spec, self.pause(LOGIN_CHECK_LIMIT)).await {
+            Ok(Ok(Said { exit: Exit::Code(0), .. })) => Ok(None),
+            Ok(Ok(_)) => Ok(Some(format!("nobody is logged in; log in with `{}`", facts.login))),
+            Ok(Err(Some(asked))) => Err(asked),
+            Ok(Err(None)) => {
+                let limit = LOGIN_CHECK_LIMIT.as_secs();
+                Ok(Some(format!("it did not say within {limit} s whether somebody is logged in")))
             }
-        }))
+            Err(error) => Ok(Some(format!("{error}; {}", error.hint()))),
+        })
     }
 
     /// What the fallback would be started with.
@@ -104,20 +104,5 @@ impl Run {
             bound: None,
         };
         Ok(self.launch(&asked, &system))
-    }
-
-    /// How a short command ended, if it did within the limit; or the request that came before. Its output is thrown
-    /// away.
-    async fn exit_of(&self, spec: &CommandSpec) -> Result<Option<Exit>, Asked> {
-        let Ok(mut child) = Child::spawn(spec, Keep::default(), Limits::default()) else { return Ok(None) };
-        child.close_stdin();
-        let silent = async { while child.line().await.is_some() {} };
-        let (how, asked) = tokio::select! {
-            biased;
-            () = silent => (Finish::Closing, None),
-            asked = self.pause(LOGIN_CHECK_LIMIT) => (Finish::KillNow, asked),
-        };
-        let ended = child.finish(how, &mut |_| {}).await;
-        asked.map_or(Ok((how == Finish::Closing).then_some(ended.exit)), Err)
     }
 }

@@ -136,8 +136,7 @@ impl Run {
         let own = self.put_own_files_back()?;
         if !own.is_empty() {
             let what = own.iter().map(|change| change.path.to_string()).collect();
-            let change = ExternalChange { what, undone: Vec::new(), rescue: None };
-            self.record(Some(&order.phase), Event::ExternalChange(change))?;
+            self.record(Some(&order.phase), Event::ExternalChange(ExternalChange::put_back(what)))?;
         }
         let changes = self.guard.changes_since(Some(&before)).await?;
         if !changes.is_empty() {
@@ -145,7 +144,7 @@ impl Run {
         }
         let loss = self.guard.with(move |tree| tree.loss(&before.git)).await?;
         if let Some(loss) = &loss {
-            let change = ExternalChange { what: vec![loss.clone()], undone: Vec::new(), rescue: None };
+            let change = ExternalChange::noticed(vec![loss.clone()]);
             self.record(Some(&order.phase), Event::ExternalChange(change))?;
         }
         Ok(loss)
@@ -157,12 +156,13 @@ impl Run {
         if !end.kept.is_empty() {
             self.record(phase, Event::TreeChanged(TreeChanged { leg, changes: end.kept }))?;
         }
+        let noticed = end.git.put_back.is_empty() && end.benign.is_empty();
         let mut what = end.git.put_back;
         what.extend(end.git.head_moved_to.map(|commit| format!("HEAD had moved to {commit}")));
         what.extend(end.git.not_put_back.iter().map(|reason| format!("not put back: {reason}")));
         if !end.benign.is_empty() || !what.is_empty() {
             let rescue = if end.benign.is_empty() { None } else { Some(self.next_rescue()) };
-            let change = ExternalChange { what, undone: end.benign, rescue };
+            let change = ExternalChange { what, undone: end.benign, rescue, noticed };
             self.record(phase, Event::ExternalChange(change))?;
         }
         let rescue = if end.violations.is_empty() { 0 } else { self.next_rescue() };

@@ -65,7 +65,7 @@ pub struct Unrecorded {
     /// What it may not write, and what is left as it is.
     pub foreign: Vec<RepoPath>,
     /// What was put back of git's state, or left as it is.
-    git: Vec<String>,
+    git: Vec<ExternalChange>,
 }
 
 /// What becomes of git's state when a leg was cut off.
@@ -117,14 +117,14 @@ impl Run {
         if !found.kept.is_empty() {
             self.record(Some(&phase), Event::TreeChanged(TreeChanged { leg, changes: found.kept }))?;
         }
-        for mut what in [found.git, found.foreign.iter().map(left_alone).collect()] {
-            let more = what.len().saturating_sub(NAMED);
+        let foreign = ExternalChange::noticed(found.foreign.iter().map(left_alone).collect());
+        for mut change in found.git.into_iter().chain([foreign]) {
+            let more = change.what.len().saturating_sub(NAMED);
             if more > 0 {
-                what.truncate(NAMED);
-                what.push(format!("(+{more} more)"));
+                change.what.truncate(NAMED);
+                change.what.push(format!("(+{more} more)"));
             }
-            if !what.is_empty() {
-                let change = ExternalChange { what, undone: Vec::new(), rescue: None };
+            if !change.what.is_empty() {
                 self.record(Some(&phase), Event::ExternalChange(change))?;
             }
         }
@@ -166,7 +166,7 @@ pub(super) fn at_stake(
     let Some(cut_off) = cut_off(dir, state)? else { return Ok(None) };
     let names = git::changed(dir, &cut_off, tree, engine_worked)?;
     let what = || vec![format!("to be put back to before a leg that was killed: {}", names.join(", "))];
-    Ok((!names.is_empty()).then(|| ExternalChange { what: what(), undone: Vec::new(), rescue: None }))
+    Ok((!names.is_empty()).then(|| ExternalChange::noticed(what())))
 }
 
 /// Puts git's state back, and finds what the log does not have of phases that were cut off.

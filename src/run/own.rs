@@ -84,8 +84,7 @@ impl Run {
         let stopped = before.unstopped.iter().filter(|path| !is_absent(path));
         came.extend(stopped.map(|path| format!("{} appeared", self.own_name(path))));
         if !came.is_empty() {
-            let change = ExternalChange { what: came, undone: Vec::new(), rescue: None };
-            self.record(None, Event::ExternalChange(change))?;
+            self.record(None, Event::ExternalChange(ExternalChange::noticed(came)))?;
         }
         Ok(changed)
     }

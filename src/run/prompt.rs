@@ -19,10 +19,13 @@ use crate::plan::prompt::{SystemValues, UserValues, render_system, render_user};
 use crate::session::AgentEntry;
 use crate::session::digest::Digest;
 use crate::session::reseed::{Fresh, Preamble};
-use crate::store::StoreError;
+use crate::store::{Leg, StoreError};
 
 /// Characters of a check's output that the next agent is told; the whole is in a file that it is told too.
 const CHECK_TAIL_CHARS: usize = 4000;
+
+/// The kind of the file that holds a digest.
+const DIGEST: &str = "digest.md";
 
 /// How a leg begins.
 pub(super) struct Opening {
@@ -288,9 +291,9 @@ impl Run {
         });
         let of_last = |what: &str| {
             let (phase, legs) = last.as_ref()?;
-            Some(format!("agents/{}/{phase}.{legs}.{what}", order.agent))
+            Some(Leg { phase, leg: *legs }.place(order.agent, what))
         };
-        let digest = of_last("digest.md").map(|path| self.place.shown(&path));
+        let digest = of_last(DIGEST).map(|path| self.place.shown(&path));
         let transcript = archived.cloned().or_else(|| of_last("transcript.jsonl")).map(|path| self.place.shown(&path));
         let report_below = match &order.order.work {
             Work::Agent { input, .. } => *input != Input::Nothing,
@@ -320,7 +323,7 @@ impl Run {
     fn saved_digest(&self, agent: &AgentName) -> Digest {
         let resumed = self.with_state(|state| {
             state.agents.entry(agent).and_then(|entry| entry.session_id.as_ref())?;
-            state.last_leg(agent).map(|(phase, leg)| format!("agents/{agent}/{phase}.{leg}.digest.md"))
+            state.last_leg(agent).map(|(phase, leg)| Leg { phase, leg }.place(agent, DIGEST))
         });
         let saved = resumed.and_then(|file| self.place.dir.read(Path::new(&file)).ok().flatten());
         saved.map(|bytes| Digest::resume(&String::from_utf8_lossy(&bytes))).unwrap_or_default()
@@ -336,7 +339,7 @@ impl Run {
         let folder = PathBuf::from(format!("agents/{agent}"));
         // The newest is the one that is used again.
         self.ledger.borrow_mut().forget(&folder, ".digest.md");
-        self.save_for_later(&folder.join(format!("{phase}.{leg}.digest.md")), text.as_bytes())
+        self.save_for_later(Path::new(&Leg { phase, leg }.place(agent, DIGEST)), text.as_bytes())
     }
 }
 

@@ -18,6 +18,7 @@ use crate::ids::{AgentName, EngineName};
 use crate::prune::conversation::{DEFAULT_WINDOW, PruneState};
 use crate::prune::settings::Settings;
 use crate::store::atomic::{self, Durability};
+use crate::store::set_aside;
 
 /// The extension, below the run directory.
 const EXTENSION_FILE: &str = "pruning/pi_extension.mjs";
@@ -132,10 +133,12 @@ impl Run {
         };
         let (state, damage) = PruneState::parse(&bytes);
         if let Some(damage) = damage {
-            let aside = path.with_extension("damaged.json");
-            std::fs::rename(&path, &aside)
-                .map_err(|error| format!("cannot set `{}` aside: {error}", path.display()))?;
-            tracing::warn!("`{}` was set aside as `{}`: {damage}", path.display(), aside.display());
+            let aside = set_aside(&path).map_err(|error| chain(&error))?;
+            let aside = aside.strip_prefix(self.place.dir.path()).unwrap_or(&aside).display();
+            let message = format!("{}: {damage}; moved to {aside}, and pruning begins anew", place.display());
+            let phase = &asked.order.phase;
+            let fault = Fault { place: phase.to_string(), kind: FaultKind::Storage, message };
+            self.record(asked.phase, Event::Error(fault)).map_err(|error| chain(&error))?;
         }
         Ok(state)
     }

@@ -232,11 +232,11 @@ impl Run {
         let said = format!("{} {}: {}", dead.choice.engine, dead.kind.as_str(), dead.message);
         Ok(match decided {
             Elsewhere::Relay(choice) => {
-                self.relay(dead, choice)?;
+                self.relay(dead, choice, false)?;
                 AfterDeath::Again
             }
             Elsewhere::RelayOnResume(choice) => {
-                let next = self.relay(dead, choice)?;
+                let next = self.relay(dead, choice, true)?;
                 let reason = format!("{said}; `fia resume` goes on with {next}");
                 AfterDeath::End(PhaseResult::failed(Outcome::EngineExhausted, reason))
             }
@@ -254,8 +254,8 @@ impl Run {
         })
     }
 
-    /// Switches the agent to a fallback for the rest of the run, and names it.
-    fn relay(&self, dead: &Dead<'_>, position: usize) -> Result<String, RunError> {
+    /// Switches the agent to a fallback for the rest of the run, now or at the next resume, and names it.
+    fn relay(&self, dead: &Dead<'_>, position: usize, at_resume: bool) -> Result<String, RunError> {
         let next = &self.plan.agents[dead.order.agent].choices[position];
         let relay = EngineRelay {
             agent: dead.order.agent.clone(),
@@ -266,6 +266,7 @@ impl Run {
             choice: position,
             kind: dead.kind,
             phase: dead.order.order.phase.clone(),
+            at_resume,
         };
         self.record(Some(&dead.order.order.phase), Event::EngineRelay(relay))?;
         Ok(format!("{} {}", next.engine, next.model).trim_end().to_owned())

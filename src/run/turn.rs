@@ -184,6 +184,8 @@ impl<'a> Live<'a> {
             SessionChoice::Resume(session) => Some(session.clone()),
             SessionChoice::Fresh => None,
         };
+        // What an earlier turn told at its end; another model has forgotten it by now.
+        let known_window = || run.with_state(|state| state.agents.entry(asked.agent)?.context_window);
         run.digest_prompt(asked.agent, &asked.order.phase, &asked.prompt);
         Self {
             run,
@@ -197,7 +199,7 @@ impl<'a> Live<'a> {
             session,
             announced: None,
             prices: prices::find(&run.plan.models, &asked.choice.model),
-            window: seat.window,
+            window: seat.window.or_else(known_window),
             tally: Tally::default(),
             tools: BTreeMap::new(),
             outcome: None,
@@ -463,6 +465,7 @@ impl<'a> Live<'a> {
             session_cost_usd,
             requests: self.tally.requests,
             context_tokens: self.tally.context,
+            window: self.window,
             cache_hit_ratio: self.tally.cache.hit_ratio(),
             rewrite_factor: self.tally.cache.rewrite_factor(),
             elapsed_ms: millis(self.started.elapsed()),

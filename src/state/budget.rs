@@ -60,9 +60,11 @@ pub fn warnings(meters: &[Meter], state: &RunState, phase: Option<&PhaseName>) -
         (PHASE_TOKENS, Some(warned)) => warned.contains(&percent),
         _ => state.warned.contains(&(limit.to_owned(), percent)),
     };
-    let reached = meters.iter().flat_map(|meter| WARNED_PERCENT.map(|percent| (meter, percent)));
+    let is_reached = |meter: &Meter, percent: u32| meter.used * 100.0 >= meter.of * f64::from(percent);
+    let highest = |meter: &Meter| WARNED_PERCENT.into_iter().rev().find(|percent| is_reached(meter, *percent));
+    // Who jumps over both is warned of the higher one.
+    let reached = meters.iter().filter_map(|meter| Some((meter, highest(meter)?)));
     reached
-        .filter(|(meter, percent)| meter.used * 100.0 >= meter.of * f64::from(*percent))
         .filter(|(meter, percent)| !warned(meter.limit, *percent))
         .map(|(meter, percent)| BudgetWarning {
             limit: meter.limit.to_owned(),
@@ -163,7 +165,7 @@ mod tests {
         };
         assert_eq!(told(&used(499, 0.0, 0), 0), []);
         assert_eq!(told(&state, 0), [("token_budget".to_owned(), 50)]);
-        assert_eq!(told(&state, 300), [("token_budget".to_owned(), 50), ("token_budget".to_owned(), 80)]);
+        assert_eq!(told(&state, 300), [("token_budget".to_owned(), 80)]);
         state.warned.insert(("token_budget".to_owned(), 50));
         assert_eq!(told(&state, 0), []);
         assert_eq!(told(&state, 300), [("token_budget".to_owned(), 80)]);

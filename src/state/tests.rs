@@ -291,6 +291,7 @@ impl Story {
             session_cost_usd: None,
             requests: 1,
             context_tokens: Some(10),
+            window: None,
             cache_hit_ratio: None,
             rewrite_factor: None,
             elapsed_ms: 1,

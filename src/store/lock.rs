@@ -87,7 +87,7 @@ pub struct Lock {
     file: File,
     path: PathBuf,
     holder: Holder,
-    _anchor: Option<File>,
+    anchor: Option<File>,
 }
 
 impl Lock {
@@ -132,7 +132,7 @@ impl Lock {
         if let Some(dead) = self::holder(path)? {
             settle(&dead)?;
         }
-        let mut lock = Self { file, path: path.to_owned(), holder: holder.clone(), _anchor: anchor };
+        let mut lock = Self { file, path: path.to_owned(), holder: holder.clone(), anchor };
         lock.write().map_err(StoreError::io("write", path))?;
         Ok(lock)
     }
@@ -213,6 +213,9 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // What stays when this fails names a process that is gone, which is understood as well.
         drop(self.file.set_len(0));
+        // Closing them is not enough: a child that is being started has them open until it is another program.
+        drop(self.file.unlock());
+        drop(self.anchor.as_ref().map(File::unlock));
     }
 }
 

@@ -28,6 +28,13 @@ pub struct Leg<'a> {
     pub leg: u32,
 }
 
+impl Leg<'_> {
+    /// A file of the leg by its kind, relative to the run directory.
+    pub fn place(self, agent: &AgentName, kind: &str) -> String {
+        format!("agents/{agent}/{}.{}.{kind}", self.phase, self.leg)
+    }
+}
+
 impl RunDir {
     /// The directory `path` of a run.
     pub fn new(run: RunId, path: impl Into<PathBuf>) -> Self {
@@ -111,11 +118,6 @@ impl RunDir {
         self.path.join("agents").join(agent.as_str())
     }
 
-    /// An agent's system prompt.
-    pub fn system(&self, agent: &AgentName) -> PathBuf {
-        self.agent(agent).join("system.md")
-    }
-
     /// The engine's output in a leg, byte for byte.
     pub fn transcript(&self, agent: &AgentName, leg: Leg<'_>) -> PathBuf {
         self.of_leg(agent, leg, "transcript.jsonl")
@@ -126,28 +128,13 @@ impl RunDir {
         self.of_leg(agent, leg, "stderr")
     }
 
-    /// The digest of a leg.
-    pub fn digest(&self, agent: &AgentName, leg: Leg<'_>) -> PathBuf {
-        self.of_leg(agent, leg, "digest.md")
-    }
-
     /// The user prompt as sent in a turn, from 1.
     pub fn user_prompt(&self, agent: &AgentName, leg: Leg<'_>, turn: u32) -> PathBuf {
         self.of_leg(agent, leg, &format!("{turn}.user.md"))
     }
 
-    /// The live session file of pi.
-    pub fn pi_session(&self, agent: &AgentName) -> PathBuf {
-        self.agent(agent).join("pi_session.jsonl")
-    }
-
-    /// An archived session file of pi, from 1.
-    pub fn pi_session_rotated(&self, agent: &AgentName, number: u32) -> PathBuf {
-        self.agent(agent).join(format!("pi_session.{number}.rotated.jsonl"))
-    }
-
-    fn of_leg(&self, agent: &AgentName, Leg { phase, leg }: Leg<'_>, kind: &str) -> PathBuf {
-        self.agent(agent).join(format!("{phase}.{leg}.{kind}"))
+    fn of_leg(&self, agent: &AgentName, leg: Leg<'_>, kind: &str) -> PathBuf {
+        self.path.join(leg.place(agent, kind))
     }
 }
 
@@ -180,8 +167,7 @@ mod tests {
         let agents = Path::new("runs/20261130-142210-z321/agents/builder");
         assert_eq!(dir.transcript(&agent, leg), agents.join("03_fix_1.2.transcript.jsonl"));
         assert_eq!(dir.stderr(&agent, leg), agents.join("03_fix_1.2.stderr"));
-        assert_eq!(dir.digest(&agent, leg), agents.join("03_fix_1.2.digest.md"));
+        assert_eq!(leg.place(&agent, "digest.md"), "agents/builder/03_fix_1.2.digest.md");
         assert_eq!(dir.user_prompt(&agent, leg, 1), agents.join("03_fix_1.2.1.user.md"));
-        assert_eq!(dir.pi_session_rotated(&agent, 1), agents.join("pi_session.1.rotated.jsonl"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::atomic::{self, Durability};
 use super::{RunDir, StoreError, create_dir, open_append};
@@ -133,12 +133,23 @@ impl RunDir {
     ///
     /// When it cannot be renamed.
     pub fn set_aside(&self, file: &str) -> Result<String, StoreError> {
-        let aside = format!("{file}.damaged");
-        let path = self.path().join(file);
-        let renamed = solid::folders(self.path()).and_then(|()| fs::rename(&path, self.path().join(&aside)));
-        renamed.map_err(StoreError::io("rename", &path))?;
-        Ok(aside)
+        set_aside(&self.path().join(file))?;
+        Ok(format!("{file}.damaged"))
     }
+}
+
+/// Moves a file that cannot be read out of the way, to `NAME.damaged`, in the place of one that went before it.
+///
+/// # Errors
+///
+/// When it cannot be renamed.
+pub fn set_aside(path: &Path) -> Result<PathBuf, StoreError> {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".damaged");
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let renamed = solid::folders(folder).and_then(|()| fs::rename(path, &aside));
+    renamed.map_err(StoreError::io("rename", path))?;
+    Ok(aside.into())
 }
 
 #[cfg(test)]

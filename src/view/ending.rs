@@ -7,9 +7,10 @@ use std::io::{self, Write};
 
 use chrono::{DateTime, Utc};
 
+use super::dollars::{all_saved_usd, saved_words, yet_words};
 use super::frame::Frame;
 use super::human::handle;
-use super::numbers::{count, due, percent, plural, span};
+use super::numbers::{due, percent, plural, span};
 use super::paint::{Ink, Paint};
 use super::projection::Projection;
 use super::rows::{PhaseRow, PhaseState, RunSummary};
@@ -128,12 +129,17 @@ impl Ending<'_> {
         };
         let Some(phase) = phase else { return Vec::new() };
         let checks = phase.checks.iter().filter(|check| !check.passed);
+        let reason = self.state.run.reason.as_deref().unwrap_or_default();
+        // What the first line says already is not said again, however either was cut.
+        let is_new = |line: &&String| !reason.contains(&line.chars().take(FIRST_COLUMNS).collect::<String>());
         let gates = phase.gates.iter().filter(|gate| !gate.passed);
         checks
             .map(|check| {
                 format!("failing: {}{} ({})", check.check, words::timed_out(check.timed_out_minutes), check.log)
             })
-            .chain(gates.flat_map(|gate| gate.violations.iter().map(move |line| format!("{}: {line}", gate.gate))))
+            .chain(gates.flat_map(|gate| {
+                gate.violations.iter().filter(is_new).map(move |line| format!("{}: {line}", gate.gate))
+            }))
             .collect()
     }
 
@@ -145,10 +151,10 @@ impl Ending<'_> {
         let rotations = self.state.run.rotations;
         if rotations > 0 {
             line = format!("{line}   {}", plural(u64::from(rotations), "rotation"));
-            match self.savings.and_then(Savings::rotation_net) {
-                Some(net @ 0..) => line = format!("{line} saved about {} tokens", count(net.unsigned_abs())),
-                Some(net) => line = format!("{line} cost about {} tokens more", count(net.unsigned_abs())),
-                None => {}
+            if let Some((savings, net)) = self.savings.and_then(|savings| Some((savings, savings.rotation_net()?))) {
+                let usd = all_saved_usd(savings.rotations(), self.state, self.frame);
+                let yet = usd.and_then(|usd| yet_words(net, usd)).unwrap_or_default();
+                line = format!("{line} {}{yet}", saved_words(net));
             }
         }
         line

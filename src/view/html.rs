@@ -7,12 +7,13 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use super::dollars::CachePrices;
 use super::events::Last;
 use super::markup::{escape, escape_block};
 use super::numbers::{clock, count, or_unknown, percent, span};
 use super::plot::PlotFold;
 use super::projection::Projection;
-use super::report::{CachePrices, Report, ReportFold};
+use super::report::{Report, ReportFold};
 use super::rows::{PhaseRow, PhaseState};
 use super::tables::{context_course, engine};
 use super::{paint, words};
@@ -98,7 +99,7 @@ impl PageFold {
         prompts: impl IntoIterator<Item = Prompt>,
         prices: impl Fn(&str) -> Option<CachePrices>,
     ) -> io::Result<()> {
-        let state = self.report.state();
+        let state = &self.report.state().clone().so_far();
         let report = self.report.report(prices);
         write_head(out, state)?;
         write_summary(out, &report)?;
@@ -219,7 +220,7 @@ fn write_phases(out: &mut dyn Write, state: &Projection) -> io::Result<()> {
     writeln!(out, "</table></div>")?;
     for skipped in &state.skipped {
         let (step, when) = (escape(skipped.step.as_str()), escape(&skipped.when));
-        writeln!(out, "<p class=\"quiet\">{step} skipped: not <code>{when}</code></p>")?;
+        writeln!(out, "<p class=\"quiet\">{step} skipped, as <code>{when}</code> does not hold</p>")?;
     }
     Ok(())
 }

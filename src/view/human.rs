@@ -89,9 +89,10 @@ impl PlainLog {
             | Event::ExternalChange(_)
             | Event::BoundedContinuation(_)
             | Event::PrefixChanged(_)
-            | Event::ContextPruned(_)
             | Event::ApiKeyBilling(_) => described(),
-            Event::AgentEnd(_)
+            Event::ContextPruned(pruned) if pruned.has_shortened() => described(),
+            Event::ContextPruned(_)
+            | Event::AgentEnd(_)
             | Event::Session(_)
             | Event::Context(_)
             | Event::ToolCall(_)

@@ -1,10 +1,11 @@
 //! The line of a phase as the live screen leaves it behind and `show` lists it: within 80 columns.
 
 use super::frame::Frame;
-use super::numbers::{UNKNOWN, bytes, count, span};
+use super::numbers::{UNKNOWN, bytes, count, plural, span};
 use super::paint::{Ink, Paint};
 use super::rows::{PhaseRow, PhaseState, RotationRow};
 use super::{text, words};
+use crate::event::Usage;
 use crate::ids::PhaseName;
 
 /// Columns of a line before the elapsed time: symbol, number, step, agent, engine.
@@ -42,6 +43,15 @@ impl Lines<'_> {
     /// A phase at work: its elapsed time, and what it does right now.
     pub fn running(&self, phase: &PhaseRow, elapsed_ms: u64, doing: &str) -> String {
         self.line("▶", Ink::Running, phase, &span(elapsed_ms), doing)
+    }
+
+    /// The live context of a phase at work, and its requests; nothing for one without an agent.
+    pub fn so_far(&self, phase: &PhaseRow) -> Option<String> {
+        let agent = phase.agent.as_ref().filter(|_| phase.status == PhaseState::Running)?;
+        let context = phase.context_after.map_or_else(|| UNKNOWN.to_owned(), count);
+        let ceiling = self.frame.ceiling(agent).map(|ceiling| format!(" of {}", count(ceiling))).unwrap_or_default();
+        let (requests, tokens) = (plural(phase.spend.requests, "request"), phase.spend.tokens_text(Usage::total));
+        Some(self.below(&format!("so far: context {context}{ceiling}, {requests}, {tokens} tokens")))
     }
 
     /// A fresh session on purpose.

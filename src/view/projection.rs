@@ -135,6 +135,26 @@ impl Projection {
         spend
     }
 
+    /// The same with turns that have not ended in every sum, for whoever is shown the run from outside: what is known
+    /// of them is a lower bound.
+    #[must_use]
+    pub fn so_far(mut self) -> Self {
+        for at in 0..self.agents.len() {
+            let agent = &mut self.agents[at];
+            let Some(open) = agent.open.clone() else { continue };
+            agent.spend.add_open_turn(&open);
+            let works = agent.engine.map(|engine| (engine, agent.model.clone().unwrap_or_default()));
+            self.run.spend.add_open_turn(&open);
+            if let Some((engine, model)) = works {
+                ModelRow::find(&mut self.models, engine, &model).spend.add_open_turn(&open);
+            }
+            if let Some(row) = self.phase_mut(open.phase.as_ref()) {
+                row.spend.add_open_turn(&open);
+            }
+        }
+        self
+    }
+
     fn phase_mut(&mut self, name: Option<&PhaseName>) -> Option<&mut PhaseRow> {
         let name = name?;
         self.phases.iter_mut().rev().find(|row| row.phase == *name)
@@ -181,7 +201,7 @@ impl Projection {
             row.ceiling = Some(planned.ceiling);
             if let Some(choice) = planned.choice {
                 row.engine = Some(choice.engine);
-                row.model = Some(choice.model);
+                row.model = Some(choice.model).filter(|model| !model.is_empty());
             }
             self.agents.push(row);
         }

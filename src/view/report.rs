@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::dollars::{CachePrices, prices_of, saved_usd};
 use super::frame::Frame;
 use super::numbers::share;
 use super::projection::Projection;
@@ -35,15 +36,6 @@ pub struct ReportFold {
 
 /// Cache breaks, their causes told apart.
 pub type BreaksByCause = BTreeMap<BreakCause, Breaks>;
-
-/// Dollars for a million tokens of a model's cache.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CachePrices {
-    /// Read from it.
-    pub read: f64,
-    /// Written to it.
-    pub write: f64,
-}
 
 /// Cache breaks of one cause.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -163,7 +155,7 @@ pub struct RotationReport {
     pub saving: RotationSaving,
     /// Tokens saved, less those written again.
     pub saved_tokens: i64,
-    /// The same in dollars; null where the model has no price.
+    /// The same in dollars, below 0 where what was written again cost more than the reads that were saved; null where the model has no price.
     pub saved_usd: Option<f64>,
 }
 
@@ -200,16 +192,14 @@ impl ReportFold {
 
     /// The report so far; `prices` knows what the cache of a model costs, by its name.
     pub fn report(&self, prices: impl Fn(&str) -> Option<CachePrices>) -> Report {
-        let state = &self.state;
-        let rotations = self.savings.rotations().iter().map(|saving| {
-            let model = state.agent(&saving.agent).and_then(|agent| agent.model.as_deref());
-            RotationReport::of(saving, model.and_then(&prices))
-        });
+        let state = &self.state.clone().so_far();
+        let rotations =
+            self.savings.rotations().iter().map(|saving| RotationReport::of(saving, prices_of(saving, &prices, state)));
         Report {
             run: state.run.clone(),
             read_share: state.run.spend.read_share(),
             cache_hit_ratio: state.run.spend.cache_hit_ratio(),
-            phases: state.phases.iter().map(|row| self.phase(row)).collect(),
+            phases: state.phases.iter().map(|row| self.phase(row, state)).collect(),
             agents: state.agents.iter().map(AgentReport::of).collect(),
             rotation_saved_tokens: self.savings.rotation_net(),
             rotation_formula: ROTATION_FORMULA,
@@ -219,8 +209,8 @@ impl ReportFold {
         }
     }
 
-    fn phase(&self, row: &PhaseRow) -> PhaseReport {
-        let agent = row.agent.as_ref().and_then(|agent| self.state.agent(agent));
+    fn phase(&self, row: &PhaseRow, state: &Projection) -> PhaseReport {
+        let agent = row.agent.as_ref().and_then(|agent| state.agent(agent));
         PhaseReport {
             phase: row.phase.clone(),
             kind: row.kind.clone(),
@@ -275,17 +265,8 @@ impl AgentReport {
 }
 
 impl RotationReport {
-    #[expect(clippy::cast_precision_loss, reason = "dollars for people; tokens stay far below 2^52")]
     fn of(saving: &RotationSaving, prices: Option<CachePrices>) -> Self {
-        let millions = |tokens: f64| tokens / 1e6;
-        let usd = |prices: CachePrices| {
-            millions(saving.reads_saved as f64) * prices.read - millions(saving.written_again as f64) * prices.write
-        };
-        Self {
-            saved_tokens: saving.net(),
-            saved_usd: prices.filter(|_| saving.would.is_some()).map(usd),
-            saving: saving.clone(),
-        }
+        Self { saved_tokens: saving.net(), saved_usd: saved_usd(saving, prices), saving: saving.clone() }
     }
 }
 

@@ -2,7 +2,7 @@
 //! that `runs`, `show`, `phases` and `agents` answer with. Names of fields are stable.
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::numbers;
 use super::spend::Spend;
@@ -162,7 +162,7 @@ pub struct PhaseRow {
     pub agent: Option<AgentName>,
     /// The engine of the last turn.
     pub engine: Option<EngineName>,
-    /// Its model.
+    /// Its model; null where it is left to the CLI.
     pub model: Option<String>,
     /// Its effort or thinking level.
     pub level: Option<String>,
@@ -266,7 +266,7 @@ pub struct AgentRow {
     pub agent: AgentName,
     /// The engine of its last turn, before the first the planned one.
     pub engine: Option<EngineName>,
-    /// Its model.
+    /// Its model; null where it is left to the CLI.
     pub model: Option<String>,
     /// Its session; null when it has none.
     pub session_id: Option<SessionId>,
@@ -325,7 +325,8 @@ impl AgentRow {
 pub struct ModelRow {
     /// The engine.
     pub engine: EngineName,
-    /// The model as configured; empty left it to the CLI.
+    /// The model as configured; empty left it to the CLI, and is null in JSON.
+    #[serde(serialize_with = "null_where_empty", deserialize_with = "empty_where_null")]
     pub model: String,
     /// Runs in which it had a turn.
     pub runs: u32,
@@ -361,6 +362,14 @@ impl ModelRow {
         rows.sort_by_key(|row| std::cmp::Reverse(row.spend.tokens_known.total()));
         rows
     }
+}
+
+fn null_where_empty<S: Serializer>(model: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    Some(model).filter(|model| !model.is_empty()).serialize(serializer)
+}
+
+fn empty_where_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Option::<String>::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 /// A turn whose end is not in the log yet.

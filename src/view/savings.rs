@@ -95,12 +95,15 @@ impl Savings {
                     self.lost(&start.agent);
                 }
             }
+            Event::AgentEnd(end) => {
+                let course = self.agents.entry(end.agent.clone()).or_default();
+                course.window = end.window.or(course.window);
+            }
             Event::AgentStart(_)
             | Event::RunStart(_)
             | Event::RunEnd(_)
             | Event::PhaseStart(_)
             | Event::PhaseEnd(_)
-            | Event::AgentEnd(_)
             | Event::Session(_)
             | Event::ToolCall(_)
             | Event::Envelope(_)

@@ -42,18 +42,24 @@ impl Default for Spend {
 impl Spend {
     /// Adds a turn. `seen` is what its requests showed one by one, which counts where the turn itself says nothing.
     pub fn add_turn(&mut self, end: &AgentEnd, seen: &OpenTurn) {
+        self.turns += 1;
         self.requests += u64::from(end.requests);
         self.add_amounts(end.usage, end.cost_usd, seen);
     }
 
     /// Adds a turn whose end was never recorded.
     pub fn add_lost_turn(&mut self, seen: &OpenTurn) {
+        self.turns += 1;
+        self.add_open_turn(seen);
+    }
+
+    /// Adds a turn that goes on: what the request under way takes is not known.
+    pub fn add_open_turn(&mut self, seen: &OpenTurn) {
         self.requests += seen.requests;
         self.add_amounts(None, None, seen);
     }
 
     fn add_amounts(&mut self, usage: Option<Usage>, cost_usd: Option<f64>, seen: &OpenTurn) {
-        self.turns += 1;
         self.tokens = self.tokens.zip(usage).map(|(sum, usage)| sum + usage);
         self.tokens_known += usage.unwrap_or(seen.tokens);
         self.cost_usd = self.cost_usd.zip(cost_usd).map(|(sum, cost)| sum + cost);

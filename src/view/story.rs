@@ -275,6 +275,7 @@ impl Story {
             session_cost_usd: None,
             requests: self.requests,
             context_tokens: self.context.filter(|_| usage.is_some()),
+            window: None,
             cache_hit_ratio: None,
             rewrite_factor: None,
             elapsed_ms: 1,

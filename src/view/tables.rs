@@ -247,7 +247,7 @@ fn context_bar(row: &AgentRow) -> String {
     }
 }
 
-/// Writes `show`: the run, its phases, the story of its contexts, and its last words or where it stands.
+/// Writes `show` of a run [so far](Projection::so_far): the run, its phases, the story of its contexts, and its last words or where it stands.
 ///
 /// # Errors
 ///
@@ -273,9 +273,12 @@ pub fn show(
         for line in phase_lines(&lines, phase, now) {
             writeln!(out, "{line}")?;
         }
+        if let Some(line) = lines.so_far(phase) {
+            writeln!(out, "{line}")?;
+        }
     }
     for skipped in &state.skipped {
-        let line = format!("{} skipped: not {}", skipped.step, skipped.when);
+        let line = words::step_skipped(skipped.step.as_str(), &skipped.when);
         writeln!(out, "{} {}", paint.ink(Ink::Quiet, "·"), text::fit(&text::line(&line), width.saturating_sub(2)))?;
     }
     writeln!(out)?;
@@ -337,10 +340,13 @@ fn context_story(state: &Projection, width: usize) -> Vec<String> {
 }
 
 fn standing(state: &Projection, now: DateTime<Utc>) -> String {
-    let spend = state.spend_so_far();
+    let spend = &state.run.spend;
     let tokens = spend.tokens_text(Usage::total);
-    let line =
-        format!("tokens   {tokens}   cost {}   last record {}", spend.cost_text(), ago(state.run.updated_at, now));
+    let line = format!(
+        "tokens   {tokens} so far   cost {}   last record {}",
+        spend.cost_text(),
+        ago(state.run.updated_at, now)
+    );
     match &state.run.waiting {
         Some(wait) => {
             let until = wait.until.map(|until| format!(", until {}", numbers::due(until, now))).unwrap_or_default();

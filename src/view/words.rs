@@ -78,7 +78,7 @@ pub fn describe(event: &Event, at: DateTime<Utc>) -> String {
             or_unknown(compacted.after, count)
         ),
         Event::PhaseReused(reused) => format!("{} taken over from an earlier stretch", reused.phase),
-        Event::StepSkipped(skipped) => format!("{} skipped: not {}", skipped.step, skipped.when),
+        Event::StepSkipped(skipped) => step_skipped(skipped.step.as_str(), &skipped.when),
         Event::TreeChanged(changed) => tree_changed(changed),
         Event::PermissionRetry(retry) => permission_retry(retry),
         Event::ExternalChange(change) => external_change(change),
@@ -99,9 +99,14 @@ pub fn describe(event: &Event, at: DateTime<Utc>) -> String {
             format!("resident process of {} {}", evicted.agent, eviction_reason(evicted.reason))
         }
         Event::ApiKeyBilling(key) => {
-            format!("{} is set: {} bills the API and not a subscription", key.variable, key.engine)
+            format!("{} is set: {} may bill the API and not a subscription", key.variable, key.engine)
         }
     }
+}
+
+/// A step that was passed over.
+pub fn step_skipped(step: &str, when: &str) -> String {
+    format!("{step} skipped, as `{when}` does not hold")
 }
 
 fn run_start(start: &RunStart) -> String {
@@ -273,7 +278,10 @@ fn budget_warning(warning: &BudgetWarning) -> String {
         limit if limit.ends_with("_minutes") => format!("{value:.0} minutes"),
         _ => count(whole(value)),
     };
-    format!("{}% of {} used: {} of {}", warning.percent, warning.limit, figure(warning.used), figure(warning.of))
+    // A request under way is let finish, so that a share may be jumped over.
+    let share = if warning.of > 0.0 { whole(warning.used * 100.0 / warning.of) } else { 0 };
+    let percent = share.max(u64::from(warning.percent));
+    format!("{percent}% of {} used: {} of {}", warning.limit, figure(warning.used), figure(warning.of))
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a figure for people; a cast saturates")]
@@ -282,6 +290,9 @@ fn whole(value: f64) -> u64 {
 }
 
 fn context_pruned(pruned: &ContextPruned) -> String {
+    if !pruned.has_shortened() {
+        return format!("{} was not pruned: {}", pruned.agent, pruned.reason);
+    }
     format!(
         "{} pruned ({}): {} trimmed, {} cleared, {} → {} characters",
         pruned.agent,

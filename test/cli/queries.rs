@@ -103,6 +103,58 @@ fn tables_are_for_people() {
 }
 
 #[test]
+fn figures_of_a_phase_at_work_are_those_of_the_log_so_far_and_those_of_a_killed_one_stay() {
+    let project = Project::new()
+        .script(
+            "phases: { build: [{ hang: true, do: [{ write: { a: b } }], usage: { input: 1, output: 2, cache_read: 30, cache_write: 4 } }] }\n",
+        )
+        .committed();
+    let running = project.start(&["run", "build", "x"]);
+    project.wait_for(&running, "tool_call");
+    let so_far = |look: &str| {
+        let run = project.json(&["show", "--json"]);
+        let spend = json!({
+            "turns": 0, "requests": 1, "tokens": null, "cost_usd": null, "cost_known_usd": 0.0,
+            "tokens_known": {"input": 1, "output": 2, "cache_read": 30, "cache_write": 4},
+        });
+        for part in [&run, &run["phases"][0], &run["agents"][0], &run["models"][0]] {
+            assert_eq!(part["spend"], spend, "{look}: {run}");
+        }
+        assert_eq!(run["agents"][0]["context_tokens"], 35, "{look}");
+        let shown = |args: &[&str]| project.shown(&project.fia(args));
+        let (runs, agents, phases) = (shown(&["runs"]), shown(&["agents"]), shown(&["phases"]));
+        assert!(runs.contains("≥37  –"), "{look}: {runs}");
+        assert!(
+            agents.contains("builder  scripted rehearsal  SESSION  35") && phases.contains("1  0→35  –"),
+            "{agents}{phases}"
+        );
+        let (shown, report) = (shown(&["show"]), shown(&["report"]));
+        assert!(shown.contains("so far: context 35 of 180k, 1 request, ≥37 tokens"), "{look}: {shown}");
+        assert!(report.contains("no outcome yet") && report.contains("total  1  ≥1  ≥4  ≥30  ≥2"), "{look}: {report}");
+        shown
+    };
+    assert!(so_far("live").contains("tokens  ≥37 so far  cost –"));
+    running.signal(rustix::process::Signal::KILL);
+    running.finish();
+    assert!(so_far("killed").contains("interrupted"));
+    // The engine that the killed run left.
+    project.fia(&["stop"]);
+}
+
+#[test]
+fn a_model_that_is_left_to_the_cli_is_null() {
+    let project = Project::new()
+        .config("defaults: { coding_agent: scripted }\nengines: { scripted: { script: rehearsal.yaml } }\n");
+    assert_eq!(project.fia(&["run", "build", "-q", "x"]).end(), "exit 0");
+    let run = project.json(&["show", "--json"]);
+    assert_eq!(
+        [&run["phases"][0]["model"], &run["agents"][0]["model"], &run["models"][0]["model"]],
+        [&json!(null); 3],
+        "{run}"
+    );
+}
+
+#[test]
 fn a_repository_without_runs_says_so() {
     let project = Project::new();
     assert_eq!(project.json(&["runs", "--json"]), json!({"runs": []}));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use fia::event::{AgentStart, Event, Outcome};
+use fia::event::{AgentStart, Event, FaultKind, Outcome};
 use fia::host::{Mark, Presence};
 use pretty_assertions::assert_eq;
 use rustix::process::Signal;
@@ -189,4 +189,30 @@ fn r10_3_limits_are_read_anew_and_by_flag() {
         _ => None,
     });
     assert_eq!(limits, [serde_json::json!(1), serde_json::json!(9_000_000)]);
+}
+
+#[test]
+fn pruning_state_that_is_damaged_is_set_aside_and_named_in_the_log() {
+    let project = Project::new()
+        .config(
+            "defaults: { coding_agent: claude, model: sonnet }\n\
+             engines: { claude: { program: sh, args: [./claude.sh] } }\n\
+             context_pruning: { mode: cache-ttl }\n\
+             workflows: { one: { steps: [{ name: build, agent: builder }] } }\n",
+        )
+        .file("claude.sh", "echo 'Invalid API key · Please run /login' >&2\nexit 1\n")
+        .committed();
+    assert_eq!(project.fia(&["run", "one", "x", "-q"]).end(), "exit 1");
+    let state = project.run_dir().join("pruning/builder.json");
+    fs::write(&state, "{").unwrap();
+    assert_eq!(project.fia(&["resume", "-q"]).end(), "exit 1");
+    let told = project.log().all(|event| match event {
+        Event::Error(fault) => Some((fault.kind, fault.message.clone())),
+        _ => None,
+    });
+    let aside = "; moved to pruning/builder.json.damaged, and pruning begins anew";
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].0, FaultKind::Storage);
+    assert!(told[0].1.starts_with("pruning/builder.json: ") && told[0].1.ends_with(aside), "{told:?}");
+    assert_eq!(fs::read_to_string(state.with_extension("json.damaged")).unwrap(), "{");
 }

@@ -61,7 +61,7 @@ fn r4_a_workflow_with_a_condition_a_repair_and_a_schema_file_runs() {
     TIME run RUN release
     TIME phase 01_notes started: scout on scripted rehearsal, new session
     TIME phase 01_notes done in SPAN: context 607, <$0.01
-    TIME skipped skipped: not notes.envelope.urgent
+    TIME skipped skipped, as `notes.envelope.urgent` does not hold
     TIME phase 02_build started: builder on scripted rehearsal, new session
     TIME phase 02_build done in SPAN: context 877, <$0.01
     TIME phase 03_test_1 started: sh test.sh

@@ -104,9 +104,8 @@ fn r10_7_a_second_signal_kills_an_engine_that_is_asked_at_once() {
     project.env().write("rehearsal.yaml", "phases: {}\n");
     assert_eq!(project.fia(&["run", "slow", "x", "-q"]).end(), "exit 0");
     // An engine that ignores SIGTERM.
-    let engine = project.env().home().join("engine.sh");
-    fs::write(&engine, "#!/bin/sh\ntrap 'touch ../told' TERM\ntouch ../asked\nwhile :; do sleep 1; done\n").unwrap();
-    fs::set_permissions(&engine, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let script = "#!/bin/sh\ntrap 'touch ../told' TERM\ntouch ../asked\nwhile :; do sleep 1; done\n";
+    let engine = project.env().write_program(project.env().home().join("engine.sh"), script);
     let config = project.env().read("fia.config.yaml");
     let program = format!("{{ program: {} }}", engine.display());
     project.env().write("fia.config.yaml", &config.replace("{ script: rehearsal.yaml }", &program));

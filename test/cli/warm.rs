@@ -68,3 +68,48 @@ fn r6_10_doctor_says_where_a_phase_cannot_be_ended_between_two_requests() {
     let shown = project.fia(&["doctor"]);
     assert!(shown.stdout.contains("MID-PHASE"), "{shown}");
 }
+
+#[test]
+fn doctor_asks_each_cli_as_it_is_configured() {
+    let engines = "defaults: { coding_agent: pi, model: p/m }\nengines:\n  pi: { program: sh, args: [./cli.sh], env: { OWN: 9.8.7 } }\n\
+                   \x20 claude: { program: sh, args: [./cli.sh], env: { OWN: 6.5.4, ANTHROPIC_API_KEY: x } }\n";
+    let cli = "[ \"$1\" = --version ] && echo \"cli $OWN\"\n";
+    let told = Project::new().config(engines).file("cli.sh", cli).json(&["doctor", "--json"]);
+    let of = |at: usize| (&told["engines"][at]["version"], &told["engines"][at]["login"]);
+    assert_eq!(of(0), (&"6.5.4".into(), &"key".into()));
+    assert_eq!(of(1).0, "9.8.7");
+}
+
+#[test]
+fn a_window_that_claude_tells_with_the_end_of_a_turn_is_known_from_then_on() {
+    let project = Project::new();
+    let program = project.env().home().join("one_shot");
+    project.env().write_program(&program, "#!/bin/sh\ncat > /dev/null\ncat \"$HOME/turn.jsonl\"\n");
+    let report = format!("```json\n{}\n```", json!({"status": "success", "summary": "done"}));
+    let usage = json!({"input_tokens": 3, "cache_read_input_tokens": 9000, "cache_creation_input_tokens": 90, "output_tokens": 5});
+    let message = json!({"id": "m", "model": "opus-x", "role": "assistant", "content": [{"type": "text", "text": report}], "usage": usage});
+    let models = json!({"opus-x": {"inputTokens": 3, "contextWindow": 1_000_000}, "haiku-x": {"contextWindow": 9}});
+    let lines = [
+        json!({"type": "system", "subtype": "init", "session_id": "s", "model": "opus-x"}),
+        json!({"type": "assistant", "message": message, "session_id": "s"}),
+        json!({"type": "result", "subtype": "success", "is_error": false, "result": report, "session_id": "s", "modelUsage": models}),
+    ];
+    project.env().write_home("turn.jsonl", &(lines.map(|line| line.to_string()).join("\n") + "\n"));
+    let project = project.config(&format!(
+        "defaults: {{ coding_agent: claude, model: opus-x }}\n\
+         engines: {{ claude: {{ program: {program:?} }} }}\n\
+         workflows:\n  two:\n    steps:\n      - {{ name: a, agent: builder }}\n      - {{ name: b, agent: builder }}\n"
+    ));
+    let before = project.fia(&["doctor"]);
+    assert!(before.stdout.contains("180k (window known once it runs)"), "{before}");
+    let log = project.run("two");
+    let windows = log.all(|event| match event {
+        Event::Context(read) => Some(read.window),
+        Event::AgentEnd(end) => Some(end.window),
+        _ => None,
+    });
+    assert_eq!(windows, [None, Some(1_000_000), Some(1_000_000), Some(1_000_000)]);
+    assert_eq!(project.json(&["report", "--json"])["agents"][0]["window"], 1_000_000);
+    let after = project.fia(&["doctor"]);
+    assert!(after.stdout.contains("180k fires (window 1M)"), "{after}");
+}

@@ -119,8 +119,10 @@ impl Scene {
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
+    #[cfg_attr(not(debug_assertions), expect(dead_code, reason = "who kills looks at it"))]
     pub(crate) signal: Option<i32>,
     pub(crate) stderr: String,
+    #[cfg_attr(not(debug_assertions), expect(dead_code, reason = "who kills looks at it"))]
     pub(crate) took: Duration,
 }
 

@@ -129,7 +129,9 @@ fn r11_3_a_message_and_a_stop_that_come_while_an_agent_works_count_and_are_named
     let finished = lab.run();
     assert_eq!((finished.end(), lab.outcome()), ("exit 1".to_owned(), "stopped_by_request".to_owned()), "{finished}");
     let named = json!(["message m1 from boss came by .fia/runs/r/channel.jsonl", ".fia/runs/r/stop appeared"]);
-    assert_eq!(lab.of("external_change")[0]["payload"]["what"], named);
+    let change = &lab.of("external_change")[0]["payload"];
+    assert_eq!((&change["what"], &change["noticed"]), (&named, &json!(true)));
+    assert!(finished.stderr.contains("noticed: message m1 from boss came by"), "{finished}");
     let channel = lab.fia(&["channel", "r"]);
     assert!(channel.stdout.contains("approve it"), "{channel}");
 }

@@ -115,6 +115,26 @@ async fn r10_2_two_transient_deaths_in_a_row_hand_the_phase_to_the_fallback_for_
 }
 
 #[tokio::test]
+async fn r10_2_a_fallback_that_cannot_be_started_is_told_as_that() {
+    let fallbacks = "fallbacks: [ { coding_agent: pi, model: p/m } ]";
+    let script = "phases: { build: [{ fail: { kind: login } }] }";
+    let mut story = Story::new(fallbacks, "engines: { SCRIPTED, pi: { program: /PI } }\n", script);
+    let pi = story.env.home().join("pi");
+    std::fs::write(&pi, "#!/nowhere/node\n").unwrap();
+    std::fs::set_permissions(&pi, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    story.reconfigure("/PI", pi.to_str().unwrap());
+    let reasons = story.run().await.of(|event| match event {
+        Event::EngineFallback(looked) => looked.reason.clone(),
+        _ => None,
+    });
+    let expected = format!(
+        "the interpreter that `{0}` names in its first line is missing; install the interpreter that `{0}` names",
+        pi.display()
+    );
+    assert_eq!(reasons, [expected]);
+}
+
+#[tokio::test]
 async fn r10_login_is_relayed_at_once_to_a_ready_fallback_and_says_what_to_do() {
     // Of three fallbacks one has no program and one nobody logged in to.
     let fallbacks = "fallbacks: [ { coding_agent: claude, model: sonnet }, { coding_agent: pi, model: p/m }, { coding_agent: scripted, model: two } ]";

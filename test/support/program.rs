@@ -98,7 +98,7 @@ impl Output {
         let bytes = Arc::<Mutex<Vec<u8>>>::default();
         let (kept, (closes, open)) = (Arc::clone(&bytes), channel());
         std::thread::spawn(move || {
-            let mut some = [0; 64 * 1024];
+            let mut some = vec![0; 64 * 1024];
             loop {
                 match pipe.read(&mut some) {
                     Ok(0) => break,

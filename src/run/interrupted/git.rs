@@ -5,7 +5,7 @@ use std::fs;
 use std::time::{Duration, SystemTime};
 
 use super::CutOff;
-use crate::event::Work;
+use crate::event::{ExternalChange, Work};
 use crate::host::Presence;
 use crate::run::orphan::{self, Worker};
 use crate::state::PhaseState;
@@ -33,7 +33,7 @@ pub(super) fn put_git_back(
     cut_off: &CutOff<'_>,
     tree: &mut Tree,
     engine_worked: bool,
-) -> Result<Vec<String>, TreeError> {
+) -> Result<Vec<ExternalChange>, TreeError> {
     match before(dir, cut_off, engine_worked) {
         Some((record, until)) => Ok(told(tree.put_git_back(record, until)?)),
         None => Ok(Vec::new()),
@@ -68,13 +68,13 @@ fn last_sign(dir: &RunDir, phase: &PhaseState) -> Option<SystemTime> {
     files.iter().filter_map(|file| fs::metadata(file).ok()?.modified().ok()).max()
 }
 
-fn told(changes: GitChanges) -> Vec<String> {
+fn told(changes: GitChanges) -> Vec<ExternalChange> {
     let GitChanges { head_moved_to, put_back, left_alone, not_put_back } = changes;
     let undone = !put_back.is_empty();
     let mut what = put_back;
     what.extend(head_moved_to.filter(|_| undone).map(|commit| format!("HEAD had moved to {commit}")));
     let left = |name| format!("{name} changed in a leg that was killed or since, and was left as it is");
-    what.extend(left_alone.into_iter().map(left));
-    what.extend(not_put_back.into_iter().map(|reason| format!("not put back: {reason}")));
-    what
+    let stays = left_alone.into_iter().map(left);
+    let stays = stays.chain(not_put_back.into_iter().map(|reason| format!("not put back: {reason}")));
+    vec![ExternalChange::put_back(what), ExternalChange::noticed(stays.collect())]
 }

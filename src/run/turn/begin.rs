@@ -12,6 +12,7 @@ use crate::process::Child;
 use crate::run::prompt::hexadecimal;
 use crate::run::resident::Seat;
 use crate::run::{Run, RunError};
+use crate::store::Leg;
 
 impl Run {
     pub(in crate::run) fn launch(&self, asked: &TurnOrder<'_>, system: &str) -> Launch {
@@ -49,7 +50,7 @@ impl Run {
 
     /// A file of a leg, relative to the run directory.
     pub(super) fn leg_file(asked: &TurnOrder<'_>, what: &str) -> PathBuf {
-        PathBuf::from(format!("agents/{}/{}.{}.{what}", asked.agent, asked.order.phase, asked.leg))
+        Leg { phase: &asked.order.phase, leg: asked.leg }.place(asked.agent, what).into()
     }
 
     pub(super) fn save_prompt(&self, asked: &TurnOrder<'_>) -> Result<(), RunError> {

@@ -1,7 +1,9 @@
 use insta::assert_snapshot;
 
 use super::*;
-use crate::event::{EngineError, EngineRelay, EngineRetry, FailureKind, GateVerdict, Outcome, PhaseStatus};
+use crate::event::{
+    BudgetWarning, ContextPruned, EngineError, EngineRelay, EngineRetry, FailureKind, GateVerdict, Outcome, PhaseStatus,
+};
 use crate::ids::EngineName;
 use crate::view::story::{self, Story};
 
@@ -77,6 +79,7 @@ fn deaths_relays_waits_and_gates_are_worth_a_line() {
             choice: 1,
             kind: FailureKind::Limit,
             phase: "01_build".into(),
+            at_resume: false,
         }))
         .turn_ends(None)
         .event(Event::GateFail(GateVerdict {
@@ -109,5 +112,57 @@ fn a_resume_says_what_it_takes_over() {
         14:30:17 01_plan taken over from an earlier stretch
         14:30:17 run 20261130-142210-k3fa resumed: plan_build_test
         14:30:17 run ended: stopped by request in 8m 07s, 7.5M tokens, $0.94: asked to
+        ");
+}
+
+#[test]
+fn a_request_that_was_left_as_it_is_needs_no_line_and_one_that_was_shortened_does() {
+    let pruned = |reason: &str, soft| {
+        Event::ContextPruned(ContextPruned {
+            agent: "builder".into(),
+            reason: reason.to_owned(),
+            soft,
+            hard: 0,
+            chars_before: 9_000,
+            chars_after: 9_000 - u64::from(soft) * 1_000,
+            ratio_before: 0.1,
+            ratio_after: 0.1,
+            gap_ms: None,
+            first_changed: None,
+        })
+    };
+    let story = Story::begins("build", "x").event(pruned("no_clock", 0)).event(pruned("ttl", 2));
+    assert_snapshot!(logged(&story), @"
+        14:22:10 run 20261130-142210-k3fa build
+        14:22:10 builder pruned (ttl): 2 trimmed, 0 cleared, 9k → 7k characters
+        ");
+    assert_eq!(words::describe(&pruned("no_clock", 0), story.now), "builder was not pruned: no_clock");
+}
+
+#[test]
+fn what_is_only_to_come_or_was_only_seen_is_not_told_as_done() {
+    let relay = EngineRelay {
+        agent: "builder".into(),
+        from: EngineName::Pi,
+        from_model: String::new(),
+        to: EngineName::Claude,
+        to_model: "sonnet".to_owned(),
+        choice: 1,
+        kind: FailureKind::Limit,
+        phase: "01_build".into(),
+        at_resume: true,
+    };
+    let budget = BudgetWarning { limit: "token_budget".to_owned(), percent: 80, used: 160_000.0, of: 100_000.0 };
+    let story = Story::begins("build", "x")
+        .event(Event::EngineRelay(relay))
+        .event(Event::ExternalChange(crate::event::ExternalChange::noticed(vec![".fia/stop appeared".to_owned()])))
+        .event(Event::ExternalChange(crate::event::ExternalChange::put_back(vec!["HEAD".to_owned()])))
+        .event(Event::BudgetWarning(budget));
+    assert_snapshot!(logged(&story), @"
+        14:22:10 run 20261130-142210-k3fa build
+        14:22:10 relay: builder leaves pi (limit) and will go on with claude sonnet at fia resume
+        14:22:10 noticed: .fia/stop appeared
+        14:22:10 put back: HEAD
+        14:22:10 budget: 160% of token_budget used: 160k of 100k
         ");
 }

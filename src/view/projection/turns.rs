@@ -23,7 +23,8 @@ impl Projection {
         self.agents[agent].spend.add_lost_turn(&open);
         self.run.spend.add_lost_turn(&open);
         let lost = &self.agents[agent];
-        if let (Some(engine), Some(model)) = (lost.engine, lost.model.as_deref()) {
+        if let Some(engine) = lost.engine {
+            let model = lost.model.as_deref().unwrap_or_default();
             ModelRow::find(&mut self.models, engine, model).spend.add_lost_turn(&open);
         }
         if let Some(row) = self.phase_mut(open.phase.as_ref()) {
@@ -36,11 +37,12 @@ impl Projection {
         let at = self.agent_at(&start.agent, record.ts);
         self.lose_turn(at);
         let agent = &mut self.agents[at];
-        if (agent.engine, agent.model.as_deref()) != (Some(start.engine), Some(start.model.as_str())) {
+        let model = Some(start.model.clone()).filter(|model| !model.is_empty());
+        if (agent.engine, &agent.model) != (Some(start.engine), &model) {
             agent.window = None;
         }
         agent.engine = Some(start.engine);
-        agent.model = Some(start.model.clone());
+        agent.model.clone_from(&model);
         agent.open = Some(OpenTurn { phase: record.phase.clone(), ..OpenTurn::default() });
         if start.session_id.is_none() {
             if agent.session_id.is_some() {
@@ -58,7 +60,7 @@ impl Projection {
             }
             row.legs = row.legs.max(start.leg);
             row.engine = Some(start.engine);
-            row.model = Some(start.model.clone());
+            row.model = model;
             row.level.clone_from(&start.level);
         }
     }
@@ -68,6 +70,7 @@ impl Projection {
         let seen = agent.open.take().unwrap_or_default();
         agent.spend.add_turn(end, &seen);
         agent.context_tokens = end.context_tokens.or(agent.context_tokens);
+        agent.window = end.window.or(agent.window);
         let (window, largest) = (agent.window, agent.context_tokens);
         let model = ModelRow::find(&mut self.models, end.engine, &end.model);
         model.spend.add_turn(end, &seen);

@@ -45,6 +45,18 @@ fn r12_1_a_report_shows_each_phase_and_agent_and_what_rotation_saved() {
 }
 
 #[test]
+fn fewer_tokens_that_are_dearer_are_not_shown_as_saved_dollars() {
+    let dear = |_: &str| Some(CachePrices { read: 0.001, write: 100.0 });
+    let report = fold(&story::fixed()).report(dear);
+    let usd = report.rotations[0].saved_usd.unwrap();
+    assert!(usd < -1.0, "{usd}");
+    let mut out = Vec::new();
+    report.write_text(&mut out, Some(200), Paint::Plain).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.contains("saved about 5.3M tokens, but cost $1.19 more: 31 requests"), "{text}");
+}
+
+#[test]
 fn in_80_columns_the_last_columns_are_missing() {
     let narrow = text(&story::fixed(), Some(80));
     assert!(narrow.lines().all(|line| crate::view::text::width(line) <= 80), "{narrow}");
@@ -75,6 +87,7 @@ fn unknown_stays_unknown() {
         builder   pi gpt-5.6    1     10    10k     0     300     0%      1.0  $0.50      10k     180k    200k        0        0
         reviewer  cursor        0      –      –     –       –      –        –      –        –     180k       –        0        0
 
+        no outcome yet: `≥` stands before what is known so far.
         reads are 0% of all tokens.
         cache breaks: none
         ");
@@ -115,6 +128,7 @@ fn breaks_relays_and_pruning_are_told() {
             choice: 1,
             kind: FailureKind::Limit,
             phase: "01_build".into(),
+            at_resume: false,
         }))
         .turn_ends(Some(0.1))
         .ends(PhaseStatus::Success);
@@ -128,6 +142,7 @@ fn breaks_relays_and_pruning_are_told() {
         AGENT    ENGINE      REQ  INPUT  WRITE  READ  OUTPUT  CACHE  REWRITE   COST  LARGEST  CEILING  WINDOW  ROTATED  RELAYED
         builder  pi gpt-5.6    3     30    61k  100k     900    62%      1.0  $0.10      60k     180k    200k        0        1
 
+        no outcome yet: `≥` stands before what is known so far.
         reads are 62% of all tokens.
         Pruning removed 40k characters in 1 round and saved about 20k reads over 2 requests, at four characters a
         token.

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use super::{AgentReport, Breaks, BreaksByCause, PhaseReport, ROTATION_FORMULA, Report, RotationReport};
 use crate::event::{BreakCause, LeaseKind, Usage};
+use crate::view::dollars::{saved_words, yet_words};
 use crate::view::human;
 use crate::view::numbers::{self, UNKNOWN, count, dollars, factor, or_unknown, percent, plural, span};
 use crate::view::paint::{Ink, Paint};
@@ -85,7 +86,7 @@ impl Report {
             ("ROTATED", Align::Right),
             ("RELAYED", Align::Right),
         ]);
-        for agent in self.agents.iter().filter(|agent| agent.spend.turns > 0) {
+        for agent in self.agents.iter().filter(|agent| agent.spend != Spend::default()) {
             table.row(agent_cells(agent));
         }
         table
@@ -93,6 +94,9 @@ impl Report {
 
     fn sentences(&self) -> Vec<String> {
         let mut told = Vec::new();
+        if self.run.outcome.is_none() {
+            told.push("no outcome yet: `≥` stands before what is known so far.".to_owned());
+        }
         let others: Vec<_> = self.phases.iter().filter(|phase| phase.agent.is_none()).collect();
         if !others.is_empty() {
             let elapsed = others.iter().filter_map(|phase| phase.elapsed_ms).fold(0, u64::saturating_add);
@@ -109,8 +113,8 @@ impl Report {
         if self.rotations.len() > TOLD {
             let more = plural((self.rotations.len() - TOLD) as u64, "rotation");
             told.push(format!(
-                "{more} more; all of them saved about {} tokens.",
-                signed_count(self.rotation_saved_tokens)
+                "{more} more; all of them {}.",
+                self.rotation_saved_tokens.map_or_else(|| "left nothing to compare".to_owned(), saved_words)
             ));
         }
         if !self.rotations.is_empty() {
@@ -141,11 +145,12 @@ impl RotationReport {
         let (Some(context), Some(would)) = (saving.context, saving.would) else {
             return format!("Rotating{place} left nothing to compare: no request after it reported its context.");
         };
-        let verb = if self.saved_tokens < 0 { "cost" } else { "saved" };
-        let usd = self.saved_usd.map(|usd| format!(" ({})", dollars(usd.abs()))).unwrap_or_default();
+        let same = |usd: f64| format!(" ({})", dollars(usd.abs()));
+        let usd = self.saved_usd.map(|usd| yet_words(self.saved_tokens, usd).unwrap_or_else(|| same(usd)));
         format!(
-            "Rotating{place} {verb} about {} tokens{usd}: {} at {} instead of {}, minus {} written again.",
-            count(self.saved_tokens.unsigned_abs()),
+            "Rotating{place} {}{}: {} at {} instead of {}, minus {} written again.",
+            saved_words(self.saved_tokens),
+            usd.unwrap_or_default(),
             plural(saving.requests, "request"),
             range(context),
             range(would),
@@ -164,13 +169,6 @@ fn breaks(causes: &BreaksByCause) -> Option<String> {
 
 fn range((first, largest): (u64, u64)) -> String {
     if first == largest { count(first) } else { format!("{}–{}", count(first), count(largest)) }
-}
-
-fn signed_count(tokens: Option<i64>) -> String {
-    or_unknown(tokens, |tokens| {
-        let sign = if tokens < 0 { "-" } else { "" };
-        format!("{sign}{}", count(tokens.unsigned_abs()))
-    })
 }
 
 /// REQ to CACHE.

@@ -26,6 +26,7 @@ fn text_of(table: &Table, width: Option<usize>) -> String {
 
 fn shown(story: &Story, life: Life) -> String {
     let (state, frame) = fold(story);
+    let state = state.so_far();
     let mut out = Vec::new();
     show(
         &mut out,
@@ -142,9 +143,10 @@ fn show_of_a_live_run_says_where_it_stands() {
                        test: exit 101, see context_handoff/03_test_1.log
         ↻ 04 fix_1     builder   fresh session: 187k ≥ 180k, reseed 1.4 kB
         ▶ 04 fix_1     builder   pi gpt-5.6      1m 12s  edit src/health.rs
+                       so far: context 23k of 180k, 12 requests, ≥214k tokens
 
         context  planner ▁▁▂▂▂▂▂▂   builder ▂▂▃▃▃▄▄▅▅▅▆▆▇▇▇███↻▁▁▁
-        tokens   7.8M   cost $0.94   last record 12s ago
+        tokens   ≥7.8M so far   cost ≥$0.94   last record 12s ago
         ");
 }
 

@@ -27,7 +27,7 @@ pub(super) fn page(library: &mut Library, root: &str, run: &RunId, part: Part) -
     let life = library.life(run)?;
     let known = match life {
         // The run file lags behind a live log.
-        Life::Alive => library.follow(run)?.state.clone(),
+        Life::Alive => library.follow(run)?.state.clone().so_far(),
         Life::Gone => library.glance(run)?.ok_or(Missing::NotFound)?.0,
     };
     let now = Utc::now();
@@ -65,7 +65,7 @@ pub(super) fn plot(library: &mut Library, run: &RunId) -> Result<Response, Missi
 fn head(known: &Projection, life: Life, now: DateTime<Utc>) -> String {
     let run = &known.run;
     let (class, stands) = state(run, life);
-    let spend = known.spend_so_far();
+    let spend = &run.spend;
     let mut facts = vec![
         format!("tokens {}", spend.tokens_text(Usage::total)),
         format!("cost {}", spend.cost_text()),
@@ -108,13 +108,12 @@ fn agent(row: &AgentRow, now: DateTime<Utc>) -> String {
         (None, _) => "–".to_owned(),
     };
     let model = row.engine.map(|engine| words::engine_model(engine, row.model.as_deref().unwrap_or("")));
-    let open = row.open.as_ref().map_or(0, |open| open.requests);
     format!(
         "<tr>{}{}<td>{context}</td>{}{}{}{}{}</tr>\n",
         cell(row.agent.as_str()),
         cell(&model.unwrap_or_default()),
         figure(&or_unknown(full, count)),
-        figure(&count(row.spend.requests + open)),
+        figure(&count(row.spend.requests)),
         figure(&or_unknown(row.spend.cache_hit_ratio(), percent)),
         figure(&row.rotations.to_string()),
         cell(&row.last_at.map_or_else(|| "not started".to_owned(), |at| ago(at, now)))

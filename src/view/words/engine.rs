@@ -72,7 +72,11 @@ pub(super) fn engine_retry(retry: &EngineRetry) -> String {
 pub fn engine_relay(relay: &EngineRelay) -> String {
     let from = engine_model(relay.from, &relay.from_model);
     let to = engine_model(relay.to, &relay.to_model);
-    format!("{} handed from {from} to {to} ({})", relay.agent, relay.kind.as_str())
+    let (agent, kind) = (&relay.agent, relay.kind.as_str());
+    if relay.at_resume {
+        return format!("{agent} leaves {from} ({kind}) and will go on with {to} at fia resume");
+    }
+    format!("{agent} handed from {from} to {to} ({kind})")
 }
 
 pub(super) fn engine_fallback(fallback: &EngineFallback) -> String {

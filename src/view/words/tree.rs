@@ -36,7 +36,8 @@ pub(super) fn permission_retry(retry: &PermissionRetry) -> String {
 
 pub(super) fn external_change(change: &ExternalChange) -> String {
     let rescue = rescue(change.rescue);
-    format!("put back: {}{}{rescue}", change.what.join(", "), paths(&change.undone))
+    let done = if change.noticed { "noticed" } else { "put back" };
+    format!("{done}: {}{}{rescue}", change.what.join(", "), paths(&change.undone))
 }
 
 /// The command that brings a rollback back.
