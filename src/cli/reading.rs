@@ -32,13 +32,11 @@ pub(super) fn data() -> Result<DataDir, CliError> {
     }
     let Some(top) = plain_top(&start) else { return Project::look().map(|project| project.data) };
     let file = config::find(&start, &top, None, std::env::var_os("FIA_CONFIG").as_deref());
-    let name = match config::data_dir(file.as_deref(), &top) {
-        Ok(name) => name,
+    let name = if let Ok(name) = config::data_dir(file.as_deref(), &top) {
+        name
+    } else {
         // What is wrong with the file is told, and what can be read of it holds.
-        Err(_) => {
-            let loaded = load_what_holds(file.as_deref(), Surroundings { top: &top, engines: &[] })?;
-            loaded.config.data_dir().to_owned()
-        }
+        load_what_holds(file.as_deref(), Surroundings { top: &top, engines: &[] })?.config.data_dir()
     };
     let path = top.join(name);
     Ok(DataDir::new(solid::resolved(&path)))
