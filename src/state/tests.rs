@@ -108,6 +108,8 @@ impl Story {
             event,
         };
         self.state.apply(&record).unwrap();
+        let open = self.state.phases.values().filter(|phase| phase.progress == Progress::Open);
+        assert_eq!(self.state.open, open.count(), "{:?}", record.event);
         self.records.push(record);
     }
 
