@@ -47,7 +47,7 @@ fn r6_2_a_session_that_a_run_has_open_is_resumed_by_no_other() {
     // A fia that is killed holds nothing any more.
     first.signal(Signal::KILL);
     assert_eq!(first.finish().end(), "signal 9");
-    fs::write(data.join("worktrees/a/rehearsal.yaml"), "phases: {}\n").unwrap();
+    project.env().write("rehearsal.yaml", "phases: {}\n");
     let second = project.fia(&["resume", "a", "-q"]);
     assert_eq!(second.end(), "exit 0", "{second}");
     assert_eq!(held(&project), 0);
