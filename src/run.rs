@@ -24,6 +24,7 @@ mod phase;
 mod prompt;
 mod pruning;
 pub mod recovery;
+mod refused;
 mod relay;
 mod resident;
 mod rotation;
@@ -31,6 +32,7 @@ mod sessions;
 mod site;
 mod start;
 mod stop;
+mod told;
 mod turn;
 mod wait;
 
@@ -58,10 +60,10 @@ use crate::tree::TreeError;
 use stop::Urgency;
 
 pub use interrupted::{Unrecorded, unrecorded};
-pub use site::{home, open_tree, start_apart};
-pub use start::{
-    Beginning, Begun, Place, Questioning, Resumption, StartError, fold, lock, plan_of, question, resume, start,
-};
+pub use refused::StartError;
+pub use site::{home, open_tree};
+pub use start::{Beginning, Begun, Place, Questioning, Resumption, lock, question, resume, start, start_apart};
+pub use told::{fold, plan_of};
 
 /// Somebody who is told every record as it is written.
 pub trait Watch {

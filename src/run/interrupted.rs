@@ -14,7 +14,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::guard::rules;
-use super::{Run, RunError, StartError};
+use super::refused::StartError;
+use super::{Run, RunError};
 use crate::event::{Event, ExternalChange, Order, PathChange, RepoPath, TreeChanged, Work};
 use crate::ids::PhaseName;
 use crate::plan::Plan;

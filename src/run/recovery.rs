@@ -2,15 +2,12 @@
 
 use std::path::Path;
 
-use super::StartError;
+use super::refused::{Refusal, StartError, VERDICT_FILE};
 use crate::event::Verdict;
 use crate::state::RunState;
 use crate::state::recovery::{RECOVERIES, VERDICTS};
 use crate::store::RunDir;
 use crate::tree::{self, Tree};
-
-/// The file with a verdict that no stretch has taken up yet.
-const VERDICT_FILE: &str = "verdict.json";
 
 /// What becomes of a resume where nothing changed since the run was judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,38 +78,4 @@ pub(super) fn admit(
         return refuse(Refusal::Unchanged { verdict_fits: verdict_fits(state) });
     }
     Ok(verdict)
-}
-
-/// Why a resume is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// All that the run changed is as it was when the run was judged.
-    #[error("nothing that the run changed differs from what was judged")]
-    Unchanged {
-        /// Whether the ledger has room for a verdict.
-        verdict_fits: bool,
-    },
-    /// The ledger is full.
-    #[error("its {RECOVERIES} resumes and verdicts are used up")]
-    UsedUp,
-    /// All verdicts are used up, and there is one to take up.
-    #[error("its {VERDICTS} verdicts are used up, and `{VERDICT_FILE}` is another one")]
-    NoMoreVerdicts,
-}
-
-impl Refusal {
-    /// A command that will be accepted, for the run and its workflow.
-    pub fn hint(self, run: &str, workflow: &str) -> String {
-        match self {
-            Self::Unchanged { verdict_fits: true } => format!(
-                "change something, or say what is missing: `fia verdict set {run} --missing \"…\"`, then `fia resume {run}`;\n      \
-                 if what you mended is no file of the run: `fia resume {run} --retry-unchanged`"
-            ),
-            Self::Unchanged { verdict_fits: false } => {
-                format!("change something, or `fia resume {run} --retry-unchanged`")
-            }
-            Self::UsedUp => format!("start anew: `fia run {workflow} \"…\"`"),
-            Self::NoMoreVerdicts => format!("`fia verdict clear {run}`, then `fia resume {run} --retry-unchanged`"),
-        }
-    }
 }

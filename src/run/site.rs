@@ -5,12 +5,12 @@
 
 use std::path::PathBuf;
 
-use super::start::{Beginning, Begun, StartError, new_id, start};
+use super::refused::StartError;
 use crate::event::Event;
 use crate::ids::RunId;
-use crate::plan::{Plan, Stop};
+use crate::plan::Plan;
 use crate::store::{DataDir, Entry, LogReader, RunDir, Tail};
-use crate::tree::{Repository, Tree, TreeError, TreeOptions, Worktree};
+use crate::tree::{Repository, Tree, TreeError, TreeOptions};
 
 /// The files of one work tree.
 #[derive(Debug)]
@@ -50,33 +50,6 @@ pub fn open_tree(repository: Repository, data: &DataDir, dir: &RunDir, plan: &Pl
         judge_files: &plan.judge_files,
     };
     Tree::open(repository, &options)
-}
-
-/// Begins a new run in a work tree of its own, made from the commit that is checked out.
-///
-/// # Errors
-///
-/// When git refuses, and as [`start`]; what was made is removed then.
-pub fn start_apart(
-    mut beginning: Beginning,
-    plan: Plan,
-    stop: Stop,
-    wanted: Option<RunId>,
-) -> Result<Begun, StartError> {
-    let run = match wanted {
-        Some(run) => run,
-        None => new_id((beginning.now)())?,
-    };
-    beginning.data.create()?;
-    let from = beginning.repository.clone();
-    let worktree = Worktree::of(&from, beginning.data.path(), &run)?;
-    let turn = beginning.data.turn_to_add_a_worktree()?;
-    beginning.repository = worktree.create(&from)?;
-    drop(turn);
-    start(beginning, plan, stop, Some(run)).inspect_err(|_| {
-        // The first error is the one to tell.
-        let _stays = worktree.discard(&from);
-    })
 }
 
 /// The work tree of a run that was begun before, whichever work tree `repository` is.

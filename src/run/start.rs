@@ -6,16 +6,17 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use indexmap::IndexMap;
-use serde_json::Value;
 
 use super::block::Heard;
 use super::guard::Guard;
 use super::ledger::Ledger;
-use super::recovery::{self, Refusal, Unchanged};
+use super::recovery::{self, Unchanged};
+use super::refused::StartError;
 use super::resident::Residents;
 use super::sessions::Sessions;
 use super::site::{self, Site};
 use super::stop::StopFiles;
+use super::told::{Told, plan_of, read};
 use super::{Bells, Run, RunError, Watch, interrupted, orphan};
 use crate::envelope::Schema;
 use crate::event::{Event, FORMAT, RunStart};
@@ -24,12 +25,8 @@ use crate::host::{self, Mark};
 use crate::ids::{EngineName, RunId};
 use crate::mask::Mask;
 use crate::plan::{Action, EngineSettings, Plan, PlannedStep, Stop};
-use crate::state::{Impossible, RunState};
-use crate::store::{
-    DataDir, Entry, Holder, Journal, Lock, LockError, LogEnd, LogReader, RunDir, StoreError, Tail, create_dir,
-};
-use crate::tree::{Repository, TreeError};
-use crate::view::projection::Projection;
+use crate::store::{DataDir, Holder, Journal, Lock, RunDir, create_dir};
+use crate::tree::{Repository, Tree, Worktree};
 
 /// Where a run happens.
 #[derive(Debug, Clone)]
@@ -61,83 +58,6 @@ impl Place {
 /// A path relative to the work tree where it lies inside, else whole.
 fn shown(top: &Path, path: &Path) -> String {
     path.strip_prefix(top).unwrap_or(path).display().to_string()
-}
-
-/// Why a stretch did not begin. Nothing of a new run is left then.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// Another run works in this work tree.
-    #[error(transparent)]
-    Lock(#[from] LockError),
-    /// The log or another file.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The work tree.
-    #[error(transparent)]
-    Tree(#[from] TreeError),
-    /// A run of this id is there.
-    #[error("there is a run `{run}` already")]
-    Taken {
-        /// The id.
-        run: RunId,
-    },
-    /// The log of the run to resume does not fit together.
-    #[error("the log of run `{run}` cannot be followed")]
-    Log {
-        /// The run.
-        run: RunId,
-        /// What does not fit.
-        #[source]
-        source: Impossible,
-    },
-    /// The work tree of the run to resume is gone.
-    #[error("the work tree of run `{run}` is gone: `{path}`")]
-    WorktreeGone {
-        /// The run.
-        run: RunId,
-        /// Where it was; git's name for it if that is not known.
-        path: PathBuf,
-    },
-    /// The log of the run to resume has lost records that other files of the run speak of.
-    #[error("the log of run `{run}` has lost records that were written to it")]
-    Lost {
-        /// The run.
-        run: RunId,
-    },
-    /// The run may not be gone on with as things are.
-    #[error("run `{run}` cannot be resumed: {refusal}")]
-    Refused {
-        /// The run.
-        run: RunId,
-        /// Its workflow.
-        workflow: String,
-        /// Why.
-        refusal: Refusal,
-    },
-    /// The verdict that waits for the run cannot be read.
-    #[error("the verdict on run `{run}` cannot be read")]
-    Verdict {
-        /// The run.
-        run: RunId,
-        /// What is wrong with it.
-        #[source]
-        source: serde_json::Error,
-    },
-    /// The log of the run to resume has lost its plan.
-    #[error("the log of run `{run}` holds no plan that can be read")]
-    NoPlan {
-        /// The run.
-        run: RunId,
-    },
-    /// This machine does not say which boot it is in.
-    #[error("cannot tell who this process is")]
-    Identity(#[source] std::io::Error),
-    /// No random number could be had.
-    #[error("cannot make a run id")]
-    Random,
-    /// The first records could not be written.
-    #[error(transparent)]
-    Run(#[from] RunError),
 }
 
 /// What both kinds of stretches begin with.
@@ -181,6 +101,33 @@ pub fn start(beginning: Beginning, plan: Plan, stop: Stop, wanted: Option<RunId>
     begun.inspect_err(|_| {
         // The first error is the one to tell.
         let _stays = dir.discard();
+    })
+}
+
+/// Begins a new run in a work tree of its own, made from the commit that is checked out.
+///
+/// # Errors
+///
+/// When git refuses, and as [`start`]; what was made is removed then.
+pub fn start_apart(
+    mut beginning: Beginning,
+    plan: Plan,
+    stop: Stop,
+    wanted: Option<RunId>,
+) -> Result<Begun, StartError> {
+    let run = match wanted {
+        Some(run) => run,
+        None => new_id((beginning.now)())?,
+    };
+    beginning.data.create()?;
+    let from = beginning.repository.clone();
+    let worktree = Worktree::of(&from, beginning.data.path(), &run)?;
+    let turn = beginning.data.turn_to_add_a_worktree()?;
+    beginning.repository = worktree.create(&from)?;
+    drop(turn);
+    start(beginning, plan, stop, Some(run)).inspect_err(|_| {
+        // The first error is the one to tell.
+        let _stays = worktree.discard(&from);
     })
 }
 
@@ -243,61 +190,6 @@ pub fn question(beginning: Beginning, run: &RunId, questioning: Questioning) -> 
     begin(beginning, plan, questioning.stop, Logged { dir, journal, told }, lock, &Stretch::None)
 }
 
-/// Folds the log of a run.
-///
-/// # Errors
-///
-/// When it cannot be read or its records do not fit together.
-pub fn fold(dir: &RunDir) -> Result<RunState, StartError> {
-    read(dir).map(|(told, _)| told.state)
-}
-
-/// The plan of a run, as its first record has it.
-///
-/// # Errors
-///
-/// When the log has lost it.
-pub fn plan_of(run: &RunId, state: &RunState) -> Result<Plan, StartError> {
-    let plan = state.origin.as_ref().map_or(Value::Null, |origin| origin.plan.clone());
-    serde_json::from_value(plan).map_err(|_| StartError::NoPlan { run: run.clone() })
-}
-
-/// A log that was read to its end.
-#[derive(Default)]
-struct Told {
-    state: RunState,
-    projection: Projection,
-}
-
-fn read(dir: &RunDir) -> Result<(Told, LogEnd), StartError> {
-    let mut reader = LogReader::open(&dir.events(), Tail::Final)?;
-    let mut told = Told::default();
-    let (mut gap, mut misfit) = (false, None);
-    while let Some(entry) = reader.next()? {
-        // What cannot be read is named by the reader's count of damage, and is not followed.
-        let Entry::Record { line, .. } = entry else {
-            gap = true;
-            continue;
-        };
-        let Ok(record) = line.decode() else {
-            gap = true;
-            continue;
-        };
-        match told.state.apply(&record) {
-            Ok(()) => told.projection.push(&record),
-            // It hung on a record that is lost: what it says did not come to an end.
-            Err(_) if gap => {}
-            Err(source) => misfit = misfit.or(Some(source)),
-        }
-    }
-    let end = reader.end()?;
-    match misfit {
-        // What a newer fia wrote need not fit what this one knows.
-        Some(source) if end.format <= FORMAT => Err(StartError::Log { run: dir.run().clone(), source }),
-        Some(_) | None => Ok((told, end)),
-    }
-}
-
 /// What begins with a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Stretch {
@@ -316,7 +208,7 @@ struct Logged {
     told: Told,
 }
 
-pub(super) fn new_id(now: DateTime<Utc>) -> Result<RunId, StartError> {
+fn new_id(now: DateTime<Utc>) -> Result<RunId, StartError> {
     let mut random = [0_u8; 4];
     getrandom::fill(&mut random).map_err(|_| StartError::Random)?;
     Ok(RunId::at(now, u32::from_le_bytes(random)))
@@ -356,37 +248,19 @@ fn begin(
     };
     let git = match stretch {
         Stretch::Resumed { engine_worked, .. } => {
-            // Of what is put back nothing would tell any more, if fia died before it said so.
-            if let Some(change) = interrupted::at_stake(&dir, ledger.state(), &mut tree, *engine_worked)? {
-                ledger.record(now(), None, Event::ExternalChange(change))?;
-                ledger.sync()?;
-            }
+            tell_what_is_put_back(&dir, &mut ledger, &mut tree, *engine_worked, now())?;
             interrupted::Git::PutBack { engine_worked: *engine_worked }
         }
         Stretch::First | Stretch::None => interrupted::Git::Leave,
     };
     let unrecorded = interrupted::settle(&dir, &plan, ledger.state(), &mut tree, git)?;
     let head = tree.head()?;
-    let first = ledger.state().origin.is_none();
-    let plan_json = serde_json::to_value(&plan).expect("a plan is plain data");
     let begun = RunStart {
-        workflow: plan.workflow.clone(),
-        format: FORMAT,
-        fia_version: env!("CARGO_PKG_VERSION").to_owned(),
-        prompt: plan.prompt.clone(),
-        plan_digest: plan.digest(),
-        plan: first.then_some(plan_json),
-        stop: serde_json::to_value(&stop).expect("limits are plain data"),
-        limits: match stretch {
-            Stretch::Resumed { limits, .. } => limits.clone(),
-            Stretch::First | Stretch::None => Vec::new(),
-        },
-        resumed: !first,
         base: head.commit().map(str::to_owned),
         branch: head.branch().map(|branch| branch.trim_start_matches("refs/heads/").to_owned()),
         worktree: Site::of(&repository, &data, &run).own,
         linked: repository.linked_name().map(str::to_owned),
-        host: host::host_name(),
+        ..run_start(&plan, &stop, stretch, ledger.state().origin.is_none())
     };
     let schemas = schemas(&plan).map_err(RunError::from)?;
     let stop_files = StopFiles { run: dir.stop(), all: data.stop() };
@@ -437,6 +311,45 @@ fn begin(
     run.sync()?;
     run.remember_heard()?;
     Ok(Begun { run })
+}
+
+/// Writes down what of git's state is going to be put back: if fia died then, nothing would tell of it any more.
+fn tell_what_is_put_back(
+    dir: &RunDir,
+    ledger: &mut Ledger,
+    tree: &mut Tree,
+    engine_worked: bool,
+    now: DateTime<Utc>,
+) -> Result<(), StartError> {
+    if let Some(change) = interrupted::at_stake(dir, ledger.state(), tree, engine_worked)? {
+        ledger.record(now, None, Event::ExternalChange(change))?;
+        ledger.sync()?;
+    }
+    Ok(())
+}
+
+/// The first record of a stretch, but for where it begins.
+fn run_start(plan: &Plan, stop: &Stop, stretch: &Stretch, first: bool) -> RunStart {
+    let frozen = || serde_json::to_value(plan).expect("a plan is plain data");
+    RunStart {
+        workflow: plan.workflow.clone(),
+        format: FORMAT,
+        fia_version: env!("CARGO_PKG_VERSION").to_owned(),
+        prompt: plan.prompt.clone(),
+        plan_digest: plan.digest(),
+        plan: first.then(frozen),
+        stop: serde_json::to_value(stop).expect("limits are plain data"),
+        limits: match stretch {
+            Stretch::Resumed { limits, .. } => limits.clone(),
+            Stretch::First | Stretch::None => Vec::new(),
+        },
+        resumed: !first,
+        base: None,
+        branch: None,
+        worktree: false,
+        linked: None,
+        host: host::host_name(),
+    }
 }
 
 /// The secrets that engines are given: by fia's own environment, and by the configuration.
