@@ -20,6 +20,8 @@ use crate::view::numbers::plural;
 /// What commands work on.
 pub(super) struct Project {
     pub(super) repository: Repository,
+    /// Where relative paths of the configuration begin.
+    pub(super) config_top: PathBuf,
     pub(super) loaded: Loaded,
     /// The state of the main work tree, which its linked work trees share.
     pub(super) data: DataDir,
@@ -34,8 +36,9 @@ impl Project {
     /// The same, from another directory.
     pub(super) fn open_at(start: &Path, config: Option<&Path>) -> Result<Self, CliError> {
         let repository = Repository::discover(start)?;
-        let (_, loaded) = load(start, &repository.top, config)?;
-        Self::with(repository, loaded)
+        let (start, config_top) = configured_at(start, &repository)?;
+        let (_, loaded) = load(&start, &config_top, config)?;
+        Self::with(repository, config_top, loaded)
     }
 
     /// The same for commands that look at runs or steer them: they work whatever is in the configuration, and say in
@@ -43,13 +46,14 @@ impl Project {
     pub(super) fn look() -> Result<Self, CliError> {
         let start = super::current_dir()?;
         let repository = Repository::discover(&start)?;
-        let (_, loaded) = look(&start, &repository.top)?;
-        Self::with(repository, loaded)
+        let (start, config_top) = configured_at(&start, &repository)?;
+        let (_, loaded) = look(&start, &config_top)?;
+        Self::with(repository, config_top, loaded)
     }
 
-    fn with(repository: Repository, loaded: Loaded) -> Result<Self, CliError> {
+    fn with(repository: Repository, config_top: PathBuf, loaded: Loaded) -> Result<Self, CliError> {
         let data = DataDir::new(data_dir(&repository, &loaded.config.data_dir())?);
-        Ok(Self { repository, loaded, data })
+        Ok(Self { repository, config_top, loaded, data })
     }
 
     /// Says on standard error what of the configuration was not used as written.
@@ -86,10 +90,25 @@ impl Setup {
             Err(TreeError::NotARepository { .. } | TreeError::NoWorkTree { .. } | TreeError::NoGit { .. }) => None,
             Err(error) => return Err(error.into()),
         };
-        let top = repository.as_ref().map_or_else(|| start.clone(), |repository| repository.top.clone());
+        let (start, top) = match &repository {
+            Some(repository) => configured_at(&start, repository)?,
+            None => (start.clone(), start),
+        };
         let (file, loaded) = read(&start, &top)?;
         Ok(Self { top, repository, file, loaded })
     }
+}
+
+/// Where the configuration is looked for, and the top up to which. A run's own work tree has that of the main one,
+/// by which its limits are set whether it is gone on with from here or from there.
+fn configured_at(start: &Path, repository: &Repository) -> Result<(PathBuf, PathBuf), CliError> {
+    let top = &repository.top;
+    let is_of_a_run = top
+        .file_name()
+        .zip(top.parent())
+        .is_some_and(|(run, folder)| folder.ends_with("worktrees") && folder.with_file_name("runs").join(run).is_dir());
+    let main = if is_of_a_run { repository.main_top()? } else { None };
+    Ok(main.map_or_else(|| (start.to_owned(), top.clone()), |main| (main.clone(), main)))
 }
 
 /// The configuration file that holds at `start`, and what it says.

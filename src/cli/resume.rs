@@ -51,7 +51,7 @@ pub(super) fn resume(args: &ResumeArgs) -> Result<ExitCode, CliError> {
     screen.recall(&chosen.dir)?;
     let mut engines = engines(&config);
     if chosen.projection.run.worktree {
-        anchor_script(&mut engines, &project.repository.top);
+        anchor_script(&mut engines, &project.config_top);
     }
     let resumption = Resumption {
         stop: stop(&config),

@@ -93,7 +93,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
         }
     }
     if args.worktree {
-        anchor_script(&mut plan.engines, &project.repository.top);
+        anchor_script(&mut plan.engines, &project.config_top);
     }
     let id = args.id.as_deref().map(run_id).transpose()?;
     let loudness = if args.quiet || args.json { Loudness::Quiet } else { Loudness::Usual };
@@ -211,6 +211,10 @@ fn prompt(args: &RunArgs) -> Result<String, CliError> {
     let file = match (&args.file, args.prompt.as_slice()) {
         (Some(file), _) => file.as_path(),
         (None, [only]) if only == STANDARD_INPUT => Path::new(STANDARD_INPUT),
+        (None, [first, ..]) if first == STANDARD_INPUT => {
+            let hint = "leave the words out, or the `-`";
+            return Err(CliError::usage("a prompt is read from standard input or given as words, not both", hint));
+        }
         (None, words) => return Ok(words.join(" ")),
     };
     let (shown, bytes) = if file == Path::new(STANDARD_INPUT) {

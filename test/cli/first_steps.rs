@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use fia::event::Event;
 use pretty_assertions::assert_eq;
 
 use crate::support::program;
@@ -149,6 +150,24 @@ fn a_script_that_is_not_committed_is_found_beside_its_configuration() {
     let finished = project.fia(&["run", "build", "--worktree", "--run", "night", "do it"]);
     assert_eq!(finished.end(), "exit 0", "{finished}");
     assert_eq!(project.env().read(".fia/worktrees/night/made"), "x");
+}
+
+#[test]
+fn a_run_is_gone_on_with_by_the_same_limits_from_its_own_work_tree_too() {
+    let project = Project::new().committed();
+    let project = project
+        .config("defaults: { coding_agent: scripted }\nengines: { scripted: { script: new.yaml } }\nstop: { token_budget: 5000 }\n")
+        .file("new.yaml", "phases: { build: [{ fail: { kind: login } }] }\n");
+    assert_eq!(project.fia(&["run", "build", "--worktree", "--run", "night", "-q", "do it"]).end(), "exit 1");
+    project.env().write("new.yaml", "phases: { build@2: [{}] }\n");
+    let mut command = project.command(&["resume", "-q"]);
+    let resumed = program::run(command.current_dir(project.env().work().join(".fia/worktrees/night")));
+    assert_eq!(resumed.end(), "exit 0", "{resumed}");
+    let budgets = project.log().all(|event| match event {
+        Event::RunStart(start) => Some(start.stop["token_budget"].clone()),
+        _ => None,
+    });
+    assert_eq!(budgets, [5000, 5000]);
 }
 
 #[test]

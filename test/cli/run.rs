@@ -284,6 +284,12 @@ fn a_dash_in_place_of_the_prompt_reads_it_from_standard_input() {
     }
     assert_eq!(project.runs().len(), 1);
     // Among other words it is a word.
+    let both = project.fia(&["run", "build", "-q", "-", "words"]);
+    assert_eq!(both.end(), "exit 2", "{both}");
+    assert!(
+        both.stderr.starts_with("error: a prompt is read from standard input or given as words, not both\n"),
+        "{both}"
+    );
     assert_eq!(project.fia(&["run", "build", "-q", "--run", "zz", "a", "-", "b"]).end(), "exit 0");
     assert!(project.log().prompt("builder", "01_build", 1, 1).contains("a - b"));
     assert!(project.fia(&["run", "--help"]).stdout.contains("`-` alone reads it from standard input"));
