@@ -133,8 +133,11 @@ fn load(start: &Path, top: &Path, named: Option<&Path>) -> Result<(Option<PathBu
 
 /// The same, and as much of it as holds.
 fn look(start: &Path, top: &Path) -> Result<(Option<PathBuf>, Loaded), CliError> {
-    let file = config::find(start, top, None, std::env::var_os("FIA_CONFIG").as_deref());
-    let loaded = load_what_holds(file.as_deref(), Surroundings { top, engines: &installed(top) })?;
+    let variable = std::env::var_os("FIA_CONFIG");
+    let file = config::find(start, top, None, variable.as_deref());
+    let mut loaded = load_what_holds(file.as_deref(), Surroundings { top, engines: &installed(top) })?;
+    let near = config::misnamed(start, top, None, variable.as_deref());
+    loaded.warnings.extend(near.iter().map(|path| Warning(config::misnamed_problem(path, top))));
     Ok((file, loaded))
 }
 

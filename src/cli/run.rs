@@ -176,12 +176,17 @@ async fn see_through(begun: &Begun, screen: &Screen, mut level: watch::Receiver<
     let mut ticks = tokio::time::interval(TICK);
     // After a long question there is one tick to make good, not one for each that was missed.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let (mut first, mut told) = (level.clone(), false);
     loop {
         tokio::select! {
             biased;
             // The second signal: whatever is under way is dropped, which kills its processes.
             _ = level.wait_for(|level| *level == Level::Kill) => return Ok(Outcome::Aborted),
             outcome = &mut going => return Ok(outcome?),
+            Ok(_) = first.wait_for(|level| *level >= Level::Interrupt), if !told => {
+                told = true;
+                screen.tell("stopping: the turn is being ended and recorded; one more signal kills it at once");
+            }
             _ = ticks.tick(), if screen.ticks() => screen.tick(),
         }
     }

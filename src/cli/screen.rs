@@ -132,6 +132,19 @@ impl Screen {
         shown.question = Question::None;
     }
 
+    /// Says a line above the live block, which the next tick draws again.
+    pub(super) fn tell(&self, line: &str) {
+        let mut shown = self.shared.borrow_mut();
+        if shown.question == Question::Open || matches!(shown.progress, Progress::None) {
+            return;
+        }
+        let mut err = io::stderr().lock();
+        if let Progress::Live(live) = &mut shown.progress {
+            let _gone = live.clear(&mut err, width());
+        }
+        let _gone = writeln!(err, "{line}");
+    }
+
     /// Redraws the live block.
     pub(super) fn tick(&self) {
         if let Progress::Live(live) = &mut self.shared.borrow_mut().progress {

@@ -109,5 +109,7 @@ fn a_file_of_nearly_the_right_name_is_not_passed_over_without_a_word() {
         assert!(refused.stderr.contains("1 problem in fia.config.yml\n  found and not read"), "{refused}");
     }
     assert_eq!(project.fia(&["config", "check", "--config", "fia.config.yml"]).end(), "exit 0");
+    let examined = project.fia(&["doctor"]);
+    assert!(examined.stderr.contains(&format!("warning: {told}")) && examined.end() == "exit 0", "{examined}");
     assert_eq!(project.fia(&["runs"]).end(), "exit 0");
 }

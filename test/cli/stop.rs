@@ -54,6 +54,7 @@ fn r10_7_a_first_signal_ends_the_turn_records_it_and_frees_the_lock() {
         await_presence(&marks(&log)[0], Presence::Gone);
         assert_eq!(fs::read_to_string(project.env().work().join(".fia/lock")).unwrap(), "");
         assert!(finished.stderr.contains("next:  fia resume"), "{finished}");
+        assert!(finished.stderr.contains("\nstopping: the turn is being ended and recorded;"), "{finished}");
         project.env().write("rehearsal.yaml", "phases: {}\n");
         assert_eq!(project.fia(&["resume", "--json"]).end(), "exit 0");
     }
